@@ -1,0 +1,3 @@
+"""lmlab: a laboratory for small language models."""
+
+__version__ = "0.1.0"

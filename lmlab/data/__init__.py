@@ -1,0 +1,1 @@
+"""Tasks: what a model is trained on, and how that is counted."""

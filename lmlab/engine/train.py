@@ -1,0 +1,184 @@
+"""`train(specs)` yields records; it never prints, plots or saves.
+
+    Evaluation   metric rows of all runs of a stack at one step
+    Snapshot     everything needed to go on with one run (see `engine.stack`)
+    Ended        a run is finished, diverged or interrupted
+    Tick         a sign of life between evaluations
+
+An Evaluation of step k comes before the Snapshot of step k, and a Snapshot before the Ended of its run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from lmlab.core.device import Precision, resolve_device, resolve_precision
+from lmlab.data.task import Split
+from lmlab.engine.spec import RunSpec
+from lmlab.engine.stack import Readout, Snapshot, Stack, shape_of
+from lmlab.engine.strategies import Captured, Eager, Strategy, resolve_strategy
+
+TICK_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number. split: train, val, or run for numbers of no split; group: all, or a slice of the task."""
+
+    run: str
+    step: int
+    split: str
+    group: str
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    step: int
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Ended:
+    run: str
+    status: Literal["finished", "diverged", "interrupted"]
+    step: int
+
+
+@dataclass(frozen=True)
+class Tick:
+    runs: tuple[str, ...]
+    step: int
+    total: int
+
+
+Record = Evaluation | Snapshot | Ended | Tick
+
+
+def never() -> bool:
+    return False
+
+
+def train(
+    specs: Sequence[RunSpec],
+    *,
+    device: str = "auto",
+    strategy: Strategy = "auto",
+    resume: Mapping[str, Snapshot] | None = None,
+    stop: Callable[[], bool] = never,
+    capture: bool = True,
+) -> Iterator[Record]:
+    """Train runs of any shapes, equal shapes together. `stop()` is asked after every step.
+
+    Snapshots in `resume` are gone on from; the steps before them are not yielded again. `capture=False` drives a
+    CUDA stack without graphs, which is slower and gives the same numbers.
+    """
+    place = resolve_device(device)
+    precisions: dict[str, Precision] = {
+        spec.run_id: resolve_precision(spec.training.precision, place) for spec in specs
+    }
+    splits = {spec.run_id: spec.task.split(spec.seeds.split) for spec in specs}
+    resume = resume or {}
+    groups: dict[tuple[str, int, bool], list[RunSpec]] = {}
+    for spec in {spec.run_id: spec for spec in specs}.values():
+        split, snapshot = splits[spec.run_id], resume.get(spec.run_id)
+        key = (shape_of(spec, split), snapshot.step if snapshot else 0, len(split.val_rows) > 0)
+        groups.setdefault(key, []).append(spec)
+    if resolve_strategy(strategy, place) == "loop":
+        stacks = [[spec] for group in groups.values() for spec in group]
+    else:
+        stacks = list(groups.values())
+    for members in stacks:
+        if stop():
+            return
+        yield from _train_stack(
+            members,
+            [splits[spec.run_id] for spec in members],
+            place,
+            precisions[members[0].run_id],
+            resolve_strategy(strategy, place) == "stacked",
+            [resume[spec.run_id] for spec in members if spec.run_id in resume],
+            stop,
+            capture,
+        )
+
+
+def _train_stack(
+    specs: Sequence[RunSpec],
+    splits: Sequence[Split],
+    device: torch.device,
+    precision: Precision,
+    vectorised: bool,
+    resume: Sequence[Snapshot],
+    stop: Callable[[], bool],
+    capture: bool,
+) -> Iterator[Record]:
+    stack = Stack(specs, splits, device, precision, vectorised, resume)
+    step, total, training = resume[0].step if resume else 0, stack.total, stack.training
+    if step:
+        stack.prepare(step)
+    drive = Captured(stack) if device.type == "cuda" and capture else Eager(stack)
+    names = tuple(spec.run_id for spec in specs)
+    alive = dict(enumerate(names))
+    last_sign = time.monotonic()
+
+    def measure() -> Iterator[Record]:
+        readout = stack.readout(step, drive.evaluate())
+        failed = {}
+        for member in list(alive):
+            if (at := _divergence(readout, member)) is not None:
+                failed[member] = at
+        healthy = {member: run for member, run in alive.items() if member not in failed}
+        yield Evaluation(step, tuple(row for member, run in healthy.items() for row in _rows(readout, member, run)))
+        for member, at in failed.items():
+            yield Ended(alive.pop(member), "diverged", at)
+
+    if step == 0:
+        yield from measure()
+    while step < total and alive:
+        drive.advance(step)
+        step += 1
+        if training.is_evaluated(step, total):
+            yield from measure()
+            last_sign = time.monotonic()
+        stopping = step < total and stop()
+        if alive and (training.is_saved(step, total) or stopping):
+            for member in alive:
+                yield stack.snapshot(member, step)
+        if stopping:
+            for run in alive.values():
+                yield Ended(run, "interrupted", step)
+            return
+        if time.monotonic() - last_sign > TICK_SECONDS:
+            if device.type == "cuda":
+                torch.cuda.synchronize()  # replays are queued far ahead of the GPU; a tick is about work done
+            last_sign = time.monotonic()
+            yield Tick(names, step, total)
+    for run in alive.values():
+        yield Ended(run, "finished", step)
+
+
+def _divergence(readout: Readout, member: int) -> int | None:
+    """The step at which a run stopped being finite, or None."""
+    if at := int(readout.diverged_at[member]):
+        return at
+    numbers = (readout.losses[member], readout.accuracies[member], readout.norms[member])
+    return None if all(bool(torch.isfinite(part).all()) for part in numbers) else readout.step
+
+
+def _rows(readout: Readout, member: int, run: str) -> Iterator[Row]:
+    step = readout.step
+    for index, (split, group) in enumerate(readout.slices):
+        yield Row(run, step, split, group, "loss", float(readout.losses[member, index]))
+        yield Row(run, step, split, group, "accuracy", float(readout.accuracies[member, index]))
+    yield Row(run, step, "run", "all", "norm", float(readout.norms[member]))
+    if step:  # step 0 is the untrained model: there was no update to speak of
+        yield Row(run, step, "train", "all", "batch_loss", float(readout.batch_losses[member]))
+        yield Row(run, step, "run", "all", "gradient_norm", float(readout.gradient_norms[member]))
+        yield Row(run, step, "run", "all", "lr", float(readout.rates[member]))

@@ -1,0 +1,82 @@
+"""Tokens → vectors: a table of embeddings, and positions where the model has no order of its own."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lmlab.models.initial import Rule, normal
+
+Positions = Literal["sinusoidal", "learned", "none"]
+Exponent = Literal["2k/d", "k/d"]
+
+
+class TokenEmbedding(nn.Module):
+    """x = C[tokens].   tokens (B, S) → (B, S, D). The padding symbol's row is zero and gets no gradient here."""
+
+    def __init__(self, vocabulary: int, width: int, padding: int | None, std: float = 1.0) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocabulary, width))
+        self.padding = padding
+        self.initial: dict[str, Rule] = {"weight": normal(std, zero_row=padding)}
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return F.embedding(tokens, self.weight, padding_idx=self.padding)
+
+    def extra_repr(self) -> str:
+        return f"{self.weight.shape[0]} symbols → {self.weight.shape[1]}, padding={self.padding}"
+
+
+def sinusoids(length: int, width: int, exponent: Exponent = "2k/d", *, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Fixed positions (Vaswani et al., 2017): PE[pos, 2k] = sin(pos / 10000^e), PE[pos, 2k+1] = cos(pos / 10000^e).
+
+    e = 2k/d as in the paper; document 000 prints k/d, which is offered too.   → (length, width)
+    """
+    k = torch.arange((width + 1) // 2, dtype=torch.float64)
+    power = (2 * k if exponent == "2k/d" else k) / width
+    angle = torch.arange(length, dtype=torch.float64).unsqueeze(1) / 10000**power
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(1)[:, :width].to(dtype)
+
+
+class Embedding(nn.Module):
+    """Token embedding plus position.   tokens (B, S), offset (how many came before) → (B, S, D)"""
+
+    fixed: Tensor
+
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int,
+        length: int,
+        padding: int | None,
+        positions: Positions = "none",
+        exponent: Exponent = "2k/d",
+        std: float = 1.0,
+    ) -> None:
+        super().__init__()
+        self.tokens = TokenEmbedding(vocabulary, width, padding, std)
+        self.positions: Positions = positions
+        self.exponent: Exponent = exponent
+        self.width = width
+        self.initial: dict[str, Rule] = {}
+        if positions == "sinusoidal":
+            self.register_buffer("fixed", sinusoids(length, width, exponent), persistent=False)
+        elif positions == "learned":
+            self.learned = nn.Parameter(torch.empty(length, width))
+            self.initial["learned"] = normal(std)
+
+    def forward(self, tokens: Tensor, offset: int = 0) -> Tensor:
+        x = self.tokens(tokens)
+        end = offset + tokens.shape[-1]
+        match self.positions:
+            case "sinusoidal":
+                table = self.fixed
+                if end > len(table):  # sinusoids have no last position: make more when asked
+                    table = sinusoids(end, self.width, self.exponent, dtype=table.dtype).to(table.device)
+                return x + table[offset:end]
+            case "learned":
+                return x + self.learned[offset:end]
+        return x

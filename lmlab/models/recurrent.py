@@ -1,0 +1,164 @@
+"""Recurrent models: cells, the multi-layer stack that serves all of them, and the language model around it.
+
+A cell splits its work in two, because only half of it is sequential: `project` maps the inputs of all time
+steps in one matrix product, `step` adds the part that needs the previous state.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self, cast
+
+import torch
+from pydantic import model_validator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from lmlab.core.errors import ConfigError
+from lmlab.models.embedding import Embedding
+from lmlab.models.initial import Rule, linear, xavier_gate, zeros
+from lmlab.models.layers import classifier
+from lmlab.models.model import Dropout, Internals, LanguageModel, ModelConfig, Place, Reading, models
+
+LayerState = tuple[Tensor, ...]
+"""(h,) or (h, c), each (B, D_h)."""
+
+
+class LSTMCell(nn.Module):
+    """Long short-term memory (Hochreiter and Schmidhuber, 1997; forget gate: Gers et al., 2000).
+
+        i = σ(W_i x + U_i h + b_i)      input gate        c̃ = tanh(W_c x + U_c h + b_c)   candidate
+        f = σ(W_f x + U_f h + b_f)      forget gate       c' = f ⊙ c + i ⊙ c̃             cell state
+        o = σ(W_o x + U_o h + b_o)      output gate       h' = o ⊙ tanh(c')               hidden state
+
+    x (B, D_in), h, c (B, D_h) → h', c' (B, D_h). The four gates share one matrix, rows in the order i f o c̃.
+    Document 000's second form of the candidate prints σ; the first, tanh, is the LSTM's.
+    """
+
+    gates: ClassVar[tuple[str, ...]] = ("input_gate", "forget_gate", "output_gate", "candidate")
+    states: ClassVar[int] = 2
+    input_gate: Place
+    forget_gate: Place
+    output_gate: Place
+    candidate: Place
+    cell: Place
+
+    def __init__(self, inputs: int, hidden: int, bias: bool, init: Literal["xavier", "pytorch"]) -> None:
+        super().__init__()
+        self.weight_input = nn.Parameter(torch.empty(4 * hidden, inputs))
+        self.weight_hidden = nn.Parameter(torch.empty(4 * hidden, hidden))
+        self.bias = nn.Parameter(torch.empty(4 * hidden)) if bias else None
+        rule = xavier_gate(inputs, hidden) if init == "xavier" else linear(inputs + hidden)
+        self.initial: dict[str, Rule] = {
+            "weight_input": rule,
+            "weight_hidden": rule,
+            "bias": zeros if init == "xavier" else rule,
+        }
+        for name in (*self.gates, "cell"):
+            self.add_module(name, Place())
+
+    def project(self, x: Tensor) -> Tensor:
+        """The inputs' part of all gates at all time steps.   x (B, S, D_in) → (B, S, 4 D_h)"""
+        return F.linear(x, self.weight_input, self.bias)
+
+    def step(self, projected: Tensor, state: LayerState) -> LayerState:
+        """One time step.   projected (B, 4 D_h), state (h, c) → (h', c')"""
+        h, c = state
+        i, f, o, candidate = (projected + F.linear(h, self.weight_hidden)).chunk(4, dim=-1)
+        i, f, o = self.input_gate(i.sigmoid()), self.forget_gate(f.sigmoid()), self.output_gate(o.sigmoid())
+        c = self.cell(f * c + i * self.candidate(candidate.tanh()))
+        return o * c.tanh(), c
+
+    def forward(self, x: Tensor, state: LayerState) -> LayerState:
+        """One time step from its raw input.   x (B, D_in)"""
+        return self.step(self.project(x), state)
+
+
+class RecurrentStack(nn.Module):
+    """Cells one above the other; dropout between layers, never after the last.
+
+    x (B, S, D_in), state per layer → outputs of the top layer (B, S, D_h), state
+    """
+
+    def __init__(self, cells: list[LSTMCell], dropout: float) -> None:
+        super().__init__()
+        self.cells = nn.ModuleList(cells)
+        self.dropouts = nn.ModuleList(Dropout(dropout, site) for site in range(len(cells) - 1))
+        self.outputs = nn.ModuleList(Place() for _ in cells)
+
+    def forward(self, x: Tensor, state: list[LayerState]) -> tuple[Tensor, list[LayerState]]:
+        last = []
+        for layer, cell in enumerate(cast("list[LSTMCell]", self.cells)):
+            memory, hidden = state[layer], []
+            # unbind, not indexing: an indexed step costs a zero-filled gradient of the whole sequence.
+            for projected in cell.project(x).unbind(1):
+                memory = cell.step(projected, memory)
+                hidden.append(memory[0])
+            last.append(memory)
+            x = self.outputs[layer](torch.stack(hidden, dim=1))
+            if layer < len(self.dropouts):
+                x = self.dropouts[layer](x)
+        return x, last
+
+
+class RecurrentModel(LanguageModel):
+    """Embedding → recurrent stack → classifier (document 000's LSTMLM)."""
+
+    def __init__(self, config: LSTMConfig, vocabulary: int, padding: int | None) -> None:
+        super().__init__()
+        self.hidden = config.hidden
+        self.embedding = Embedding(vocabulary, config.width, 0, padding)
+        inputs = [config.width] + [config.hidden] * (config.layers - 1)
+        self.recurrent = RecurrentStack([config.cell(size) for size in inputs], config.dropout)
+        tied = self.embedding.tokens.weight if config.tie else None
+        self.classifier = classifier(config.hidden, vocabulary, config.bias, tied)
+
+    def forward(self, tokens: Tensor, state: list[LayerState] | None = None) -> tuple[Tensor, list[LayerState]]:
+        x = self.embedding(tokens)
+        x, last = self.recurrent(x, state or self._blank(x))
+        return self.classifier(x), last
+
+    def look(self, tokens: Tensor) -> Internals:
+        with Reading(self) as seen:
+            logits, _ = self(tokens)
+        layers = range(len(self.recurrent.cells))
+        hidden = torch.stack([seen[f"recurrent.outputs.{layer}"][0] for layer in layers], dim=1)
+        cell = cast(LSTMCell, self.recurrent.cells[0])
+        gates = {
+            name: torch.stack([torch.stack(seen[f"recurrent.cells.{layer}.{name}"], 1) for layer in layers], 1)
+            for name in (*cell.gates, "cell")
+        }
+        return Internals(logits, hidden, gates=gates)
+
+    def _blank(self, x: Tensor) -> list[LayerState]:
+        """Zero states on the device and in the type of the input."""
+        blank = x.new_zeros(x.shape[0], self.hidden)
+        return [(blank,) * cast(LSTMCell, cell).states for cell in self.recurrent.cells]
+
+
+@models.register("lstm")
+class LSTMConfig(ModelConfig):
+    """The LSTM of document 000: two layers of 128, biases, no dropout."""
+
+    derived: ClassVar = {"hidden": lambda config: config.width}
+
+    name: Literal["lstm"] = "lstm"
+    hidden: int = 128
+    """D_h, the size of hidden and cell states; follows `width` unless set."""
+    init: Literal["xavier", "pytorch"] = "xavier"
+    """Gates Xavier-uniform with zero biases, or PyTorch's default for linear layers."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not 1 <= self.hidden <= 65536:
+            raise ConfigError(self.field("hidden"), "must be between 1 and 65536", self.hidden)
+        if self.tie and self.hidden != self.width:
+            raise ConfigError(
+                self.field("tie"), f"needs model.hidden to be model.width ({self.width})", self.hidden, "Unset hidden."
+            )
+        return self
+
+    def cell(self, inputs: int) -> LSTMCell:
+        return LSTMCell(inputs, self.hidden, self.bias, self.init)
+
+    def build(self, vocabulary: int, length: int, padding: int | None) -> RecurrentModel:  # noqa: ARG002
+        return RecurrentModel(self, vocabulary, padding)
