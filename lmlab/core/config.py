@@ -41,9 +41,6 @@ class Config(BaseModel):
                 )  # frozen for users; not "set", so that an override derives it anew
         return self
 
-    def __hash__(self) -> int:
-        return hash(self.model_dump_json())
-
     @classmethod
     def field(cls, name: str) -> str:
         """The dotted name of a field, as the user types it."""
@@ -55,7 +52,8 @@ class Config(BaseModel):
 
     def given(self) -> Json:
         """Only what was set explicitly: what an override starts from, so that derived fields are derived anew."""
-        return json.loads(self.model_dump_json(exclude_unset=True))
+        chosen = self.model_fields_set | {"name"}  # the name says which class it is, set or not
+        return {name: value for name, value in self.to_json().items() if name in chosen}
 
     def identity(self) -> Json:
         """What the content hash covers: the name, what differs from its default, and everything derived.

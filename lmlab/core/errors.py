@@ -70,6 +70,9 @@ class MissingExtra(LabError):
         self.package, self.extra, self.purpose = package, extra, purpose
         super().__init__(f"{purpose} needs {package}. Install it with: pip install 'lmlab[{extra}]'")
 
+    def __reduce__(self) -> tuple[type[MissingExtra], tuple[str, str, str]]:
+        return type(self), (self.package, self.extra, self.purpose)
+
 
 def _short(value: object) -> str:
     text = repr(value)

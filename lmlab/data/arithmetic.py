@@ -21,6 +21,8 @@ from lmlab.data.task import Examples, Family, Split, Task, tasks
 
 ORDER_NAMES = {2: "binary", 3: "ternary"}
 SPECIALS = ("=", "BOS", "EOS", "PAD")
+Operator = Literal["+", "-", "*", "/"]
+Counted = Literal["right", "all"]
 
 
 class ArithmeticTokenizer:
@@ -63,14 +65,14 @@ class Arithmetic(Task):
     """Operands are 0 … p−1."""
     q: int = 31
     """Results are modulo q; follows p unless set."""
-    operator: Literal["+", "-", "*", "/"] = "+"
+    operator: Operator = "+"
     orders: Annotated[tuple[int, ...], BeforeValidator(as_tuple)] = (2,)
     """Number of operands: 2, 3 or both. With both, each order is split by the fraction on its own."""
     fraction: float = 0.5
     """Share of the equations trained on; 1 leaves no validation."""
     symmetric: bool = False
     """Only a ≤ b (≤ c)."""
-    counted: Literal["right", "all"] = "right"
+    counted: Counted = "right"
     """Which targets count: everything right of `=`, or all but PAD."""
 
     @model_validator(mode="after")
@@ -125,7 +127,7 @@ class Arithmetic(Task):
     @property
     def table(self) -> Examples:
         """Every equation, the lower order first; shared by all tasks that differ only in the fraction."""
-        return _table(self.model_copy(update={"fraction": 1.0}))
+        return _table(self.p, self.q, self.operator, self.orders, self.symmetric, self.counted)
 
     def split(self, seed: int) -> Split:
         """N_train = round(r·N) equations of each order; the same seed gives nested training sets as r grows."""
@@ -151,20 +153,20 @@ class Arithmetic(Task):
 
 
 @lru_cache(maxsize=8)
-def _table(task: Arithmetic) -> Examples:
+def _table(p: int, q: int, operator: Operator, orders: tuple[int, ...], symmetric: bool, counted: Counted) -> Examples:
     """Shorter equations are padded with PAD, which never counts."""
-    tokenizer, orders = task.tokenizer(), sorted(task.orders)
-    bos, eos, pad, equals, operator = tokenizer.ids("BOS", "EOS", "PAD", "=", task.operator)
+    task = Arithmetic(p=p, q=q, operator=operator, orders=orders, symmetric=symmetric, counted=counted)
+    bos, eos, pad, equals, sign = task.tokenizer().ids("BOS", "EOS", "PAD", "=", operator)
     rows, groups = [], []
-    for group, order in enumerate(orders):
+    for group, order in enumerate(sorted(orders)):
         for operands, result in task.equations(order):
-            left = [token for operand in operands for token in (operator, operand)][1:]
+            left = [token for operand in operands for token in (sign, operand)][1:]
             row = [bos, *left, equals, result, eos]
             rows.append(row + [pad] * (task.length + 1 - len(row)))
             groups.append(group)
     tokens = torch.tensor(rows)
     targets = tokens[:, 1:]
     counts = targets != pad
-    if task.counted == "right":
+    if counted == "right":
         counts &= (tokens[:, :-1] == equals).cumsum(1) > 0
     return Examples(tokens[:, :-1].contiguous(), targets.contiguous(), counts.float(), torch.tensor(groups))

@@ -53,7 +53,7 @@ class BatchOrder:
         steps = torch.arange(step, step + self.block_steps, device=self._device)
         for size, batches, members, rows, keys in self._alike:
             position = (steps % batches).unsqueeze(1) * self.batch_size + torch.arange(self.width, device=self._device)
-            if batches == 1:
+            if size <= self.batch_size:
                 chosen = rows[:, position.clamp(max=size - 1)]  # (M, K, B)
             else:
                 first, last = step // batches, (step + self.block_steps - 1) // batches

@@ -14,6 +14,7 @@ from hashlib import sha256
 from math import ceil, isfinite
 from typing import Annotated, Any, ClassVar, Self
 
+import torch
 from pydantic import BeforeValidator, SerializeAsAny, model_validator
 
 from lmlab.core.config import Config, Json, as_tuple, nested
@@ -22,7 +23,7 @@ from lmlab.core.errors import ConfigError, UnknownName
 from lmlab.data.task import Task, tasks
 from lmlab.engine.optimizers import OptimizerName
 from lmlab.engine.schedules import Schedule
-from lmlab.models.model import ModelConfig, models
+from lmlab.models.model import LanguageModel, ModelConfig, build, models
 
 SCHEMA = 1
 """Raised when the meaning of an existing field or default changes; it is part of every run id."""
@@ -161,6 +162,11 @@ class RunSpec(Config):
 
     def given(self) -> Json:
         return {name: getattr(self, name).given() for name in type(self).model_fields}
+
+    def build_model(self, dtype: torch.dtype = torch.float32) -> LanguageModel:
+        """The model with its initial weights."""
+        task, vocabulary = self.task, len(self.task.tokenizer().vocabulary)
+        return build(self.model, vocabulary, task.length, task.padding, seed=self.seeds.init, dtype=dtype)
 
     @property
     def seed(self) -> int:

@@ -28,7 +28,7 @@ from lmlab.engine.optimizers import MOMENTS, Hyper, clipped, propose
 from lmlab.engine.order import BatchOrder
 from lmlab.engine.schedules import factor
 from lmlab.engine.spec import RunSpec
-from lmlab.models.model import Dropout, LanguageModel, build
+from lmlab.models.model import Dropout
 
 ALIGNMENT = 4
 """Parameters start at multiples of 16 bytes, which matrix kernels load fastest."""
@@ -120,7 +120,7 @@ class Stack:
         self.total = specs[0].total_steps(len(splits[0].train_rows))
         dtype = parameter_dtype(precision)
 
-        members = [_build(spec, dtype) for spec in specs]
+        members = [spec.build_model(dtype) for spec in specs]
         self.model = members[0].to(device)
         self.layout = Layout(self.model)
         parameters = [snapshot.parameters for snapshot in resume] or [dict(m.named_parameters()) for m in members]
@@ -257,13 +257,6 @@ class Stack:
             return vmap(one)(self.layout.views(theta))
         losses, accuracies = one(self.layout.views(theta[0]))
         return losses.unsqueeze(0), accuracies.unsqueeze(0)
-
-
-def _build(spec: RunSpec, dtype: torch.dtype) -> LanguageModel:
-    task = spec.task
-    return build(
-        spec.model, len(task.tokenizer().vocabulary), task.length, task.padding, seed=spec.seeds.init, dtype=dtype
-    )
 
 
 def _hyper(specs: Sequence[RunSpec], dtype: torch.dtype, device: torch.device) -> Hyper:

@@ -75,7 +75,7 @@ class Embedding(nn.Module):
             case "sinusoidal":
                 table = self.fixed
                 if end > len(table):  # sinusoids have no last position: make more when asked
-                    table = sinusoids(end, self.width, self.exponent, dtype=table.dtype).to(table.device)
+                    table = sinusoids(end, self.width, self.exponent).to(table)  # rounded like the first ones
                 return x + table[offset:end]
             case "learned":
                 return x + self.learned[offset:end]

@@ -1,0 +1,1 @@
+"""Whole studies: which runs, in which groups, trained once, and asked together."""

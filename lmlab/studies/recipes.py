@@ -1,0 +1,59 @@
+"""Recipes: named specs to start from, and the bands their results are expected in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lmlab.core.registry import Registry
+from lmlab.data.arithmetic import Arithmetic
+from lmlab.engine.spec import RunSpec
+from lmlab.models.decoder import DecoderConfig
+from lmlab.models.recurrent import LSTMConfig
+
+recipes: Registry[Callable[[], RunSpec]] = Registry("recipe")
+
+
+@recipes.register("arithmetic-lstm")
+def arithmetic_lstm() -> RunSpec:
+    """Addition modulo 31 with a two-layer LSTM of 128 (document 000)."""
+    return RunSpec(task=Arithmetic(), model=LSTMConfig())
+
+
+@recipes.register("arithmetic-gpt")
+def arithmetic_gpt() -> RunSpec:
+    """Addition modulo 31 with a two-layer GPT of 128 and 4 heads (document 000)."""
+    return RunSpec(task=Arithmetic(), model=DecoderConfig())
+
+
+@dataclass(frozen=True)
+class Band:
+    """Where 80 % of seeds lie: the 10 %, 50 % and 90 % quantiles."""
+
+    low: float
+    median: float
+    high: float
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+Bands = dict[str, Band]
+
+# Document 000's grid, 64 seeds in fp32: definitions of the names are in `runs.extrema`.
+ARITHMETIC_BANDS: dict[str, Bands] = {
+    "arithmetic-lstm": {
+        "t_accuracy_train": Band(300, 300, 300),
+        "loss_train": Band(6e-5, 8e-5, 1.3e-4),
+        "loss_val": Band(4e-4, 7e-3, 5e-2),
+        "accuracy_val": Band(0.971, 0.998, 1),
+        "t_accuracy_val": Band(6500, 9500, 10000),
+    },
+    "arithmetic-gpt": {
+        "t_accuracy_train": Band(75, 85, 93),
+        "loss_train": Band(1.3e-4, 1.6e-4, 2.1e-4),
+        "loss_val": Band(3e-4, 1.4e-3, 2.7e-2),
+        "accuracy_val": Band(0.981, 1, 1),
+        "t_accuracy_val": Band(4100, 6700, 10000),
+    },
+}
