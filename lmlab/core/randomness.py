@@ -11,7 +11,7 @@ a multiplier never overflows int64: CPU, CUDA and compiled code give the same bi
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,6 +20,8 @@ PURPOSES: Final = ("split", "init", "order", "dropout")
 _WORD: Final = 0xFFFFFFFF
 _GOLDEN: Final = 0x9E3779B9
 
+Word = TypeVar("Word", int, Tensor)
+
 
 def stream(seed: int, purpose: str, *names: str | int) -> int:
     """The 32-bit key of a named stream, e.g. `stream(42, "split", "ternary")`."""
@@ -27,7 +29,7 @@ def stream(seed: int, purpose: str, *names: str | int) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=4).digest(), "little")
 
 
-def mix(x: Tensor) -> Tensor:
+def mix(x: Word) -> Word:
     """A bijection of 32-bit words whose output bits each depend on all input bits (two xor-shift-multiply rounds)."""
     x = (x ^ (x >> 16)) * 0x21F0AAAD & _WORD
     x = (x ^ (x >> 15)) * 0x735A2D97 & _WORD
@@ -36,8 +38,8 @@ def mix(x: Tensor) -> Tensor:
 
 def fold(key: Tensor, number: Tensor | int) -> Tensor:
     """A new key from a key and a number (a step, an epoch, a dropout site); broadcasts."""
-    offset = (number + _GOLDEN) & _WORD
-    return mix(key ^ mix(offset if isinstance(offset, Tensor) else torch.tensor(offset, device=key.device)))
+    offset: Any = (number + _GOLDEN) & _WORD  # a plain number stays one: nothing to copy to the device
+    return mix(key ^ mix(offset))
 
 
 def words(key: Tensor, index: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,39 @@ from lmlab.models.initial import Rule, normal
 
 Positions = Literal["sinusoidal", "learned", "none"]
 Exponent = Literal["2k/d", "k/d"]
+
+
+class Lookup(torch.autograd.Function):
+    """C[tokens] whose gradient is the same every time.   weight (V, D), tokens (…) → (…, D)
+
+    The gradient of a row is the sum over its occurrences. On a GPU the ready-made kernels add them with atomics, in
+    any order; a product with the one-hot matrix adds them in a fixed one, and costs little for small vocabularies.
+    (`F.embedding` under `vmap` also forgets its padding index.)
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(weight: Tensor, tokens: Tensor, padding: int | None) -> Tensor:  # noqa: ARG004
+        return F.embedding(tokens, weight)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, int | None], output: Tensor) -> None:  # noqa: ARG004
+        weight, tokens, ctx.padding = inputs
+        ctx.symbols = weight.shape[0]
+        ctx.save_for_backward(tokens)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (tokens,) = ctx.saved_tensors
+        tokens, grad = tokens.reshape(-1), grad.reshape(-1, grad.shape[-1])
+        symbols = torch.arange(ctx.symbols, device=tokens.device)
+        if ctx.padding is not None:
+            symbols = torch.where(symbols == ctx.padding, -1, symbols)  # its row matches nothing and gets no gradient
+        if grad.device.type == "cuda":
+            return (symbols.unsqueeze(1) == tokens).to(grad.dtype) @ grad, None, None
+        total = grad.new_zeros(ctx.symbols, grad.shape[-1]).index_add(0, tokens, grad)
+        return torch.where(symbols.unsqueeze(1) < 0, 0.0, total), None, None
 
 
 class TokenEmbedding(nn.Module):
@@ -24,7 +57,7 @@ class TokenEmbedding(nn.Module):
         self.initial: dict[str, Rule] = {"weight": normal(std, zero_row=padding)}
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return F.embedding(tokens, self.weight, padding_idx=self.padding)
+        return cast(Tensor, Lookup.apply(self.weight, tokens, self.padding))
 
     def extra_repr(self) -> str:
         return f"{self.weight.shape[0]} symbols → {self.weight.shape[1]}, padding={self.padding}"

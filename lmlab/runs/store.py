@@ -227,9 +227,11 @@ class Store:
             if values:
                 connection.execute(sa.insert(_metrics), values)
 
-    def end(self, claim: Claim, status: str, step: int, note: str = "") -> None:
+    def end(self, claim: Claim, status: str, step: int, seconds: float, note: str = "") -> None:
+        """The run stops here, `seconds` after its lease was last renewed."""
         with self._writing() as connection:
-            self._fenced(connection, claim, status=status, step=step, note=note, lease=0.0)
+            total = _runs.c.seconds + seconds
+            self._fenced(connection, claim, status=status, step=step, note=note, lease=0.0, seconds=total)
 
     def delete(self, run: str) -> None:
         """Forget a run and its metrics; refused while it is being trained."""

@@ -147,6 +147,8 @@ class Recorder:
         self.lab, self.specs = lab, specs
         self.open = dict(claims)
         self.steps: dict[str, int] = {}
+        self.counted = time.monotonic()
+        """Up to when the seconds of the open runs are in the store."""
         self._val_loss: dict[str, tuple[int, float]] = {}
 
     def take(self, record: Record) -> None:
@@ -171,7 +173,7 @@ class Recorder:
                 self.steps.update(dict.fromkeys(names, step))
 
     def close(self, run: str, status: str, step: int, note: str) -> None:
-        self.lab.store.end(self.open.pop(run), status, step, note)
+        self.lab.store.end(self.open.pop(run), status, step, time.monotonic() - self.counted, note)
 
 
 class Heartbeat:
@@ -190,16 +192,16 @@ class Heartbeat:
         self._thread.join()
 
     def _beat(self) -> None:
-        last = time.monotonic()
         while not self._quit.wait(HEARTBEAT_SECONDS):
             if self.parent and os.getppid() != self.parent:
                 os._exit(1)  # the command that started this worker is gone; its leases will run out
             now = time.monotonic()
             try:
-                self.lab.store.renew(list(self.recorder.open.values()), dict(self.recorder.steps), now - last)
+                seconds = now - self.recorder.counted
+                self.lab.store.renew(list(self.recorder.open.values()), dict(self.recorder.steps), seconds)
             except LabError:
                 continue  # a run ended or was taken over in between; the next write of the trainer will tell
-            last = now
+            self.recorder.counted = now
 
 
 assert HEARTBEAT_SECONDS * 10 < LEASE_SECONDS
