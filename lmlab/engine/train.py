@@ -88,6 +88,7 @@ def train(
     groups: dict[tuple[str, int, bool], list[RunSpec]] = {}
     for spec in {spec.run_id: spec for spec in specs}.values():
         split, snapshot = splits[spec.run_id], resume.get(spec.run_id)
+        spec.batches_per_epoch(len(split.train_rows))  # refuses a batch that cannot be filled before any work
         key = (shape_of(spec, split), snapshot.step if snapshot else 0, len(split.val_rows) > 0)
         groups.setdefault(key, []).append(spec)
     if resolve_strategy(strategy, place) == "loop":

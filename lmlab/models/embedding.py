@@ -35,7 +35,8 @@ class Lookup(torch.autograd.Function):
         ctx.save_for_backward(tokens)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None]:
+        (grad,) = grad_outputs
         (tokens,) = ctx.saved_tensors
         tokens, grad = tokens.reshape(-1), grad.reshape(-1, grad.shape[-1])
         symbols = torch.arange(ctx.symbols, device=tokens.device)

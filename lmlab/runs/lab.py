@@ -34,6 +34,12 @@ class Lab:
                 raise StoreError(f"the lab folder {self.path} is not writable. Give another with --lab.")
         self.store = Store(self.path / "lab.sqlite", create=create)
 
+    @classmethod
+    def existing(cls, path: str | Path | None = None) -> Lab | None:
+        """The lab if there is one already; reading never makes one."""
+        place = Path(path or os.environ.get("LMLAB_HOME") or DEFAULT)
+        return cls(path) if place.exists() and (not place.is_dir() or (place / "lab.sqlite").exists()) else None
+
     def checkpoints(self, run: str) -> Checkpoints:
         from lmlab.runs.checkpoints import Checkpoints
 

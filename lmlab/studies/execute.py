@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
@@ -33,6 +33,20 @@ from lmlab.studies.study import Labelled
 HEARTBEAT_SECONDS = 1.0
 POLL_SECONDS = 0.5
 
+Watch = Callable[[Lab, Sequence[str]], AbstractContextManager[None]]
+
+
+def unwatched(_lab: Lab, _runs: Sequence[str]) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def check(runs: Sequence[Labelled], device: str = "auto") -> None:
+    """Refuse what cannot be trained, before anything is written."""
+    place = resolve_device(device)
+    for _, spec in runs:
+        resolve_precision(spec.training.precision, place)
+        spec.batches_per_epoch(len(spec.task.split(spec.seeds.split).train_rows))
+
 
 def execute(
     runs: Sequence[Labelled],
@@ -42,23 +56,24 @@ def execute(
     strategy: Strategy = "auto",
     workers: int = 0,
     stop: Callable[[], bool] = never,
+    watch: Watch = unwatched,
 ) -> list[Run]:
     """Train every run that is not done, resuming what was begun; returns all of them, done before or now.
 
-    workers: processes on a CPU; 0 chooses by the work there is.
+    workers: processes on a CPU; 0 chooses by the work there is. watch: what looks on meanwhile (a progress bar).
     """
+    check(runs, device)
     place = resolve_device(device)
-    for _, spec in runs:
-        resolve_precision(spec.training.precision, place)
     lab.register(runs)
     left = [spec for group in plan(runs, lab, place, strategy).groups for spec in group]
     if not workers:
         workers = _useful_workers(left) if place.type == "cpu" and strategy == "auto" else 1
     session = time.time()
-    if workers > 1:
-        _delegate(runs, lab, workers, session, stop)
-    else:
-        train_claimed(runs, lab, device, strategy, session, stop)
+    with watch(lab, [spec.run_id for _, spec in runs]):
+        if workers > 1:
+            _delegate(runs, lab, workers, session, stop)
+        else:
+            train_claimed(runs, lab, device, strategy, session, stop)
     return lab.runs([spec.run_id for _, spec in runs])
 
 

@@ -11,6 +11,7 @@ from lmlab.engine.spec import RunSpec
 from lmlab.engine.stack import shape_of
 from lmlab.engine.strategies import Strategy, resolve_strategy
 from lmlab.runs.lab import Lab
+from lmlab.runs.store import RunRow
 from lmlab.studies.study import Labelled
 
 WORTH_A_WORKER = 2e12
@@ -39,6 +40,17 @@ def plan(runs: Sequence[Labelled], lab: Lab, device: torch.device, strategy: Str
         if run not in done:
             groups.setdefault(shape_of(spec, spec.task.split(spec.seeds.split)) if stacked else run, []).append(spec)
     return Plan(tuple(map(tuple, groups.values())), len(done))
+
+
+def seconds_left(rows: Sequence[RunRow], runs: int) -> float | None:
+    """An estimate from the speed so far, for a study of `runs`, of which the store knows `rows`; None at first."""
+    trained = [row for row in rows if row.seconds > 0 and row.step > 0]
+    if not trained:
+        return None
+    per_run = sum(row.seconds / row.step * row.total for row in trained) / len(trained)
+    started = sum(row.seconds / row.step * (row.total - row.step) for row in trained if not row.done)
+    running = max(1, sum(row.state == "running" for row in rows))
+    return (started + per_run * (runs - len(trained))) / running
 
 
 def work(spec: RunSpec) -> float:

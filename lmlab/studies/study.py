@@ -91,10 +91,11 @@ _add(
         about="A small LSTM and a small GPT learn addition modulo a small prime from part of its equations.",
         recipes=("arithmetic-lstm", "arithmetic-gpt"),
         base={
-            "task.p": 13,
+            "task.p": 17,
             "task.fraction": 0.7,
             "model.width": 64,
-            "training.steps": 3000,
+            "training.lr": 0.003,
+            "training.steps": 2500,
             "training.eval_period": 25,
         },
         quick_base={"task.p": 7, "model.width": 16, "training.steps": 200, "training.checkpoint_period": 100},

@@ -1,0 +1,5 @@
+"""`python -m lmlab` is `lmlab`."""
+
+from lmlab.apps.cli import main
+
+main()

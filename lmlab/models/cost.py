@@ -1,0 +1,192 @@
+"""What a model costs: parameters by part, floating-point operations, matrix products that must wait for each other.
+
+A product of A×B and B×C counts 2ABC operations. Embeddings, the classifier, norms and biases are apart from the
+closed forms; `counted` is what torch's operation counter sees in a real forward and backward pass, and shows the
+classifier's share. T tokens, width D, hidden size H, feed-forward F, L layers, V symbols, b = 1 with biases.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import singledispatch
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from lmlab.core.errors import ConfigError
+from lmlab.models.decoder import DecoderConfig
+from lmlab.models.model import ModelConfig
+from lmlab.models.recurrent import LSTMConfig
+
+MAX_TOKENS = 1_000_000
+MAX_COUNTED_TOKENS = 4096
+"""Counting runs the model; a recurrent one takes a step per token."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One part of a closed form."""
+
+    part: str
+    formula: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Operations:
+    """Closed forms for T tokens: formula and value of each."""
+
+    forward: Term
+    backward: Term
+    generate: Term
+    sequential: tuple[Term, Term, Term]  # forward, backward, generating T tokens
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Everything `lmlab cost` shows."""
+
+    terms: tuple[Term, ...]
+    tokens: int
+    operations: Operations
+    counted: dict[str, int] | None
+    """None when T is too large to run."""
+
+    @property
+    def total(self) -> int:
+        return sum(term.value for term in self.terms)
+
+    @property
+    def embedding(self) -> int:
+        return sum(term.value for term in self.terms if term.part in ("embedding", "positions"))
+
+    def to_json(self) -> dict[str, Any]:
+        forward, backward = self.operations.forward.value, self.operations.backward.value
+        sequential = dict(zip(("forward", "backward", "generate"), self.operations.sequential, strict=True))
+        named = {"forward": self.operations.forward, "backward": self.operations.backward}
+        return {
+            "parameters": {
+                "total": self.total,
+                "embedding": self.embedding,
+                "non_embedding": self.total - self.embedding,
+                "parts": {term.part: {"formula": term.formula, "value": term.value} for term in self.terms},
+            },
+            "tokens": self.tokens,
+            "flops": {
+                "forward": forward,
+                "backward": backward,
+                "train": forward + backward,
+                "generate": self.operations.generate.value,
+            },
+            "sequential_matmuls": {name: term.value for name, term in sequential.items()},
+            "formulas": {
+                "flops": {
+                    **{name: term.formula for name, term in named.items()},
+                    "generate": self.operations.generate.formula,
+                },
+                "sequential_matmuls": {name: term.formula for name, term in sequential.items()},
+            },
+            "counted": self.counted,
+        }
+
+
+def cost(config: ModelConfig, vocabulary: int, length: int, tokens: int) -> Cost:
+    """The cost of a model for `vocabulary` symbols and sequences of `length`, over `tokens` tokens."""
+    if not 1 <= tokens <= MAX_TOKENS:
+        raise ConfigError("--tokens", f"must be between 1 and {MAX_TOKENS}", tokens)
+    counted = _count(config, vocabulary, max(length, tokens), tokens) if tokens <= MAX_COUNTED_TOKENS else None
+    return Cost(tuple(parameter_terms(config, vocabulary, length)), tokens, operations(config, tokens), counted)
+
+
+@singledispatch
+def parameter_terms(config: ModelConfig, vocabulary: int, length: int) -> list[Term]:
+    """The closed form of a model's parameters, part by part."""
+    raise NotImplementedError(f"no closed form for {type(config).__name__}")
+
+
+@singledispatch
+def operations(config: ModelConfig, tokens: int) -> Operations:
+    """The closed forms of a model's operations."""
+    raise NotImplementedError(f"no closed form for {type(config).__name__}")
+
+
+@parameter_terms.register
+def _(config: LSTMConfig, vocabulary: int, length: int) -> list[Term]:  # noqa: ARG001
+    D, H, L, V, b = config.width, config.hidden, config.layers, vocabulary, int(config.bias)
+    return [
+        Term("embedding", "V·D", V * D),
+        Term("first layer", "4H(D + H + b)", 4 * H * (D + H + b)),
+        Term("other layers", "(L − 1)·4H(2H + b)", (L - 1) * 4 * H * (2 * H + b)),
+        _classifier(H, V, b, config.tie),
+    ]
+
+
+@operations.register
+def _(config: LSTMConfig, tokens: int) -> Operations:
+    D, H, L, T = config.width, config.hidden, config.layers, tokens
+    value = 8 * T * H * (D + H) + (L - 1) * 16 * T * H * H
+    formula = "16·T·L·D²" if D == H else "8·T·H(D + H) + 16·T·(L − 1)·H²"
+    return _recurrent_operations(formula, value, L, T)
+
+
+@parameter_terms.register
+def _(config: DecoderConfig, vocabulary: int, length: int) -> list[Term]:
+    D, F, L, V, b = config.width, config.feedforward, config.layers, vocabulary, int(config.bias)
+    per_norm, name = (2 * D, "2D") if config.norm == "layer" else (D, "D")
+    norms = 2 * L + int(config.norm_first)
+    return [
+        Term("embedding", "V·D", V * D),
+        *([Term("positions", "S·D", length * D)] if config.positions == "learned" else []),
+        Term("attention", "4L(D² + bD)", 4 * L * (D * D + b * D)),
+        Term("feed-forward", "2L·D·F", 2 * L * D * F),
+        Term("norms", f"{'(2L + 1)' if config.norm_first else '2L'}·{name}", norms * per_norm),
+        _classifier(D, V, b, config.tie),
+    ]
+
+
+@operations.register
+def _(config: DecoderConfig, tokens: int) -> Operations:
+    D, F, L, T = config.width, config.feedforward, config.layers, tokens
+    products = L * T * (8 * D * D + 4 * D * F)
+    short = "24·L·T·D²" if F == 4 * D else "L·T(8D² + 4D·F)"
+    forward = Term("forward", f"{short} + 4·L·T²·D", products + 4 * L * T * T * D)
+    return Operations(
+        forward,
+        Term("backward", f"2({forward.formula})", 2 * forward.value),
+        Term("generate", f"{short} + 2·L·T(T + 1)·D", products + 2 * L * T * (T + 1) * D),
+        (Term("forward", "6L", 6 * L), Term("backward", "6L", 6 * L), Term("generate", "6·L·T", 6 * L * T)),
+    )
+
+
+def _recurrent_operations(formula: str, value: int, L: int, T: int) -> Operations:
+    return Operations(
+        Term("forward", formula, value),
+        Term("backward", f"2({formula})", 2 * value),
+        Term("generate", formula, value),
+        (Term("forward", "T·L", T * L), Term("backward", "2·T·L", 2 * T * L), Term("generate", "T·L", T * L)),
+    )
+
+
+def _classifier(width: int, V: int, b: int, tied: bool) -> Term:
+    return Term("classifier", "bV (tied)" if tied else "V(H + b)", b * V if tied else V * (width + b))
+
+
+def _count(config: ModelConfig, vocabulary: int, length: int, tokens: int) -> dict[str, int]:
+    """Operations of one pass over one sequence, as torch counts them on tensors without data."""
+    with torch.device("meta"):
+        model = config.build(vocabulary, length, None)
+        symbols = torch.zeros(1, tokens, dtype=torch.int64)
+        with FlopCounterMode(display=False) as forward:
+            logits, _ = model(symbols)
+        with FlopCounterMode(display=False) as backward:
+            logits.sum().backward()
+        hidden = model.get_submodule("classifier").weight.shape[1]  # type: ignore[union-attr]
+    head = 2 * tokens * int(hidden) * vocabulary
+    return {
+        "forward": forward.get_total_flops(),
+        "backward": backward.get_total_flops(),
+        "classifier_forward": head,
+        "forward_without_classifier": forward.get_total_flops() - head,
+        "backward_without_classifier": backward.get_total_flops() - 2 * head,
+    }
