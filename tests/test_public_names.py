@@ -1,0 +1,27 @@
+"""The public names are few, all there, and change only on purpose."""
+
+import subprocess
+import sys
+
+import lmlab
+
+NAMES = (
+    "Comparison ConfigError Curve Examples Internals Lab LabError LanguageModel LearningCurves ModelConfig Run RunSpec "
+    "Split Study Task build cost load make_report models plot_curves recipes studies tasks train train_study"
+).split()
+
+
+def test_the_public_names_are_these() -> None:
+    assert lmlab.__all__ == NAMES
+
+
+def test_every_public_name_can_be_had() -> None:
+    for name in lmlab.__all__:
+        assert getattr(lmlab, name).__module__.startswith("lmlab") or name in ("models", "recipes", "studies", "tasks")
+
+
+def test_importing_does_nothing() -> None:
+    code = "import sys, lmlab; print([name for name in ('torch', 'matplotlib', 'sqlalchemy') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+    assert done.stderr == ""
