@@ -108,7 +108,7 @@ def _in_words(error: ValidationError, cls: type[Config]) -> ConfigError | Unknow
     if first["type"] == "extra_forbidden":
         return UnknownName(f"field of {cls.section or cls.__name__}", first["loc"][0], cls.model_fields)
     if first["type"] == "missing":
-        return ConfigError(field, "is required", "nothing")
+        return ConfigError(field, "is required", None)
     rule = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     return ConfigError(field, "must be " + rule[0].lower() + rule[1:], first["input"])
 

@@ -12,7 +12,7 @@ from math import gcd
 from typing import Annotated, ClassVar, Literal, Self
 
 import torch
-from pydantic import BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, model_validator
 
 from lmlab.core.config import as_tuple
 from lmlab.core.errors import ConfigError, DataError
@@ -23,6 +23,10 @@ ORDER_NAMES = {2: "binary", 3: "ternary"}
 SPECIALS = ("=", "BOS", "EOS", "PAD")
 Operator = Literal["+", "-", "*", "/"]
 Counted = Literal["right", "all"]
+
+
+def _ascending(orders: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(orders))  # [3, 2] is the same task as [2, 3]
 
 
 class ArithmeticTokenizer:
@@ -66,7 +70,7 @@ class Arithmetic(Task):
     q: int = 31
     """Results are modulo q; follows p unless set."""
     operator: Operator = "+"
-    orders: Annotated[tuple[int, ...], BeforeValidator(as_tuple)] = (2,)
+    orders: Annotated[tuple[int, ...], BeforeValidator(as_tuple), AfterValidator(_ascending)] = (2,)
     """Number of operands: 2, 3 or both. With both, each order is split by the fraction on its own."""
     fraction: float = 0.5
     """Share of the equations trained on; 1 leaves no validation."""
@@ -133,7 +137,7 @@ class Arithmetic(Task):
         """N_train = round(r·N) equations of each order; the same seed gives nested training sets as r grows."""
         train, val = [], []
         table = self.table
-        for group, order in enumerate(sorted(self.orders)):
+        for group, order in enumerate(self.orders):
             rows = torch.nonzero(table.groups == group).flatten()
             key = torch.tensor(stream(seed, "split", ORDER_NAMES[order]))
             rows = rows[permutations(key, len(rows))]
@@ -148,7 +152,7 @@ class Arithmetic(Task):
                 )
             train.append(rows[:size].sort().values)
             val.append(rows[size:].sort().values)
-        names = tuple(ORDER_NAMES[order] for order in sorted(self.orders)) if len(self.orders) > 1 else ()
+        names = tuple(ORDER_NAMES[order] for order in self.orders) if len(self.orders) > 1 else ()
         return Split(table, torch.cat(train), torch.cat(val), names)
 
 
@@ -158,7 +162,7 @@ def _table(p: int, q: int, operator: Operator, orders: tuple[int, ...], symmetri
     task = Arithmetic(p=p, q=q, operator=operator, orders=orders, symmetric=symmetric, counted=counted)
     bos, eos, pad, equals, sign = task.tokenizer().ids("BOS", "EOS", "PAD", "=", operator)
     rows, groups = [], []
-    for group, order in enumerate(sorted(orders)):
+    for group, order in enumerate(orders):
         for operands, result in task.equations(order):
             left = [token for operand in operands for token in (sign, operand)][1:]
             row = [bos, *left, equals, result, eos]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cached_property
 from hashlib import sha256
 from math import ceil, isfinite
 from typing import Annotated, Any, ClassVar, Self
@@ -86,6 +85,8 @@ class Training(Config):
             value = getattr(self, name)
             if not isfinite(value) or value < 0:
                 raise ConfigError(self.field(name), "must be a finite number, 0 or more", value)
+        if self.epochs > 1e6:
+            raise ConfigError(self.field("epochs"), "must be at most 10⁶", self.epochs)
         if self.lr == 0:
             raise ConfigError(self.field("lr"), "must be above 0", self.lr, "Try 0.001.")
         if self.momentum >= 1:
@@ -151,7 +152,7 @@ class RunSpec(Config):
                 data[section] = kind(**data[section])
         return data
 
-    @cached_property
+    @property
     def run_id(self) -> str:
         """Sixteen hexadecimal digits of the SHA-256 of the spec's identity."""
         text = json.dumps({"schema": SCHEMA, **self.identity()}, sort_keys=True, separators=(",", ":"))
@@ -189,16 +190,14 @@ class RunSpec(Config):
 
     def with_seed(self, seed: int, keep: frozenset[str] = frozenset()) -> RunSpec:
         """The same run with another seed for everything but the seeds named in `keep`."""
-        seeds = {name: seed for name in Seeds.model_fields if name not in keep}
-        return RunSpec(
-            task=self.task, model=self.model, training=self.training, seeds=self.seeds.model_copy(update=seeds)
-        )
+        seeds = Seeds(**{**self.seeds.to_json(), **{name: seed for name in Seeds.model_fields if name not in keep}})
+        return RunSpec(task=self.task, model=self.model, training=self.training, seeds=seeds)
 
     def total_steps(self, train_size: int) -> int:
         """T: `steps`, or `epochs` in updates for a training set of this size."""
         if not self.training.epochs:
             return self.training.steps
-        return max(1, ceil(self.training.epochs * self.batches_per_epoch(train_size)))
+        return max(1, ceil(round(self.training.epochs * self.batches_per_epoch(train_size), 9)))
 
     def batches_per_epoch(self, train_size: int) -> int:
         """Updates per pass over the training set."""

@@ -178,6 +178,7 @@ class Stack:
                 self.training.optimizer, self.theta, gradient, self.moments, self.hyper, rate, update
             )
             finite = torch.isfinite(losses.detach()).unsqueeze(1) & torch.isfinite(norm)
+            finite &= torch.isfinite(new).all(1, keepdim=True)
             self.diverged_at.copy_(torch.where((self.healthy & ~finite).squeeze(1), update, self.diverged_at))
             self.healthy &= finite
             # A diverged run is frozen by selection: with a zero learning rate 0 · nan would still spread.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 import torch
@@ -131,14 +132,14 @@ def _train_stack(
 
     def measure() -> Iterator[Record]:
         readout = stack.readout(step, drive.evaluate())
-        failed = {}
-        for member in list(alive):
-            if (at := _divergence(readout, member)) is not None:
-                failed[member] = at
-        healthy = {member: run for member, run in alive.items() if member not in failed}
-        yield Evaluation(step, tuple(row for member, run in healthy.items() for row in _rows(readout, member, run)))
-        for member, at in failed.items():
-            yield Ended(alive.pop(member), "diverged", at)
+        failed = _diverged(readout, total)
+        healthy = [(member, run) for member, run in alive.items() if not failed[member]]
+        yield Evaluation(step, tuple(row for member, run in healthy for row in _rows(readout, member, run)))
+        yield from bury(failed)
+
+    def bury(failed: Sequence[int]) -> Iterator[Record]:
+        for member in [member for member in alive if failed[member]]:
+            yield Ended(alive.pop(member), "diverged", failed[member])
 
     if step == 0:
         yield from measure()
@@ -150,6 +151,7 @@ def _train_stack(
             last_sign = time.monotonic()
         stopping = step < total and stop()
         if alive and (training.is_saved(step, total) or stopping):
+            yield from bury(stack.diverged_at.tolist())  # a run that failed since the last evaluation has no checkpoint
             for member in alive:
                 yield stack.snapshot(member, step)
         if stopping:
@@ -165,15 +167,24 @@ def _train_stack(
         yield Ended(run, "finished", step)
 
 
-def _divergence(readout: Readout, member: int) -> int | None:
-    """The step at which a run stopped being finite, or None."""
-    if at := int(readout.diverged_at[member]):
-        return at
-    numbers = (readout.losses[member], readout.accuracies[member], readout.norms[member])
-    return None if all(bool(torch.isfinite(part).all()) for part in numbers) else readout.step
+def _diverged(readout: Readout, total: int) -> list[int]:
+    """For each run the first update that was not finite (loss, gradient or new weights), 0 while there is none.
+
+    Weights may be finite and the loss not: then the next update fails; after the last one, the last step counts.
+    """
+    failed = readout.diverged_at.tolist()
+    if readout.step == total:
+        broken = ~torch.isfinite(readout.losses).all(1)
+        failed = [at or (total if bad else 0) for at, bad in zip(failed, broken.tolist(), strict=True)]
+    return failed
 
 
 def _rows(readout: Readout, member: int, run: str) -> Iterator[Row]:
+    """The finite numbers of one run: nan and infinity are not measurements."""
+    return (row for row in _all_rows(readout, member, run) if isfinite(row.value))
+
+
+def _all_rows(readout: Readout, member: int, run: str) -> Iterator[Row]:
     step = readout.step
     for index, (split, group) in enumerate(readout.slices):
         yield Row(run, step, split, group, "loss", float(readout.losses[member, index]))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from lmlab.core.errors import DataError
 from lmlab.models.initial import Rule, normal
 
 Positions = Literal["sinusoidal", "learned", "none"]
@@ -112,5 +113,9 @@ class Embedding(nn.Module):
                     table = sinusoids(end, self.width, self.exponent).to(table)  # rounded like the first ones
                 return x + table[offset:end]
             case "learned":
+                if end > len(self.learned):
+                    raise DataError(
+                        f"the model has learned {len(self.learned)} positions; got {end} tokens. Shorten the text."
+                    )
                 return x + self.learned[offset:end]
         return x

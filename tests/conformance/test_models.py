@@ -1,5 +1,7 @@
 """What every registered model must do. A model added to the registry is tested here without further ado."""
 
+from itertools import pairwise
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -78,7 +80,7 @@ def test_a_sequence_in_any_pieces_equals_the_whole(config, cuts):
     whole, last = model(tokens)
     state, pieces = None, []
     edges = [0, *sorted(cuts), LENGTH]
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         logits, state = model(tokens[:, start:end], state)
         pieces.append(logits)
     close(torch.cat(pieces, dim=1), whole)

@@ -28,7 +28,7 @@ def test_tables_have_one_shape(task):
 def test_tokens_are_in_the_vocabulary(task):
     table, size = task.split(0).table, len(task.tokenizer().vocabulary)
     for tokens in (table.inputs, table.targets):
-        assert 0 <= tokens.min()
+        assert tokens.min() >= 0
         assert tokens.max() < size
 
 

@@ -73,10 +73,14 @@ def test_weights_are_double_only_in_double_precision():
 def test_the_setting_of_the_process_is_put_back_even_after_an_error(precision, inside):
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("medium")
+
+    def fail() -> None:
+        assert torch.get_float32_matmul_precision() == inside
+        raise RuntimeError("stop")
+
     try:
         with pytest.raises(RuntimeError, match="stop"), arithmetic(precision, CPU):
-            assert torch.get_float32_matmul_precision() == inside
-            raise RuntimeError("stop")
+            fail()
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)

@@ -261,6 +261,8 @@ def test_a_prompt_is_typed_without_bos():
 def test_a_prompt_with_unknown_symbols_is_refused_by_name():
     with pytest.raises(DataError) as caught:
         Arithmetic(p=7).tokenizer().encode("5 - 9 - x =")
-    assert str(caught.value) == (
-        "the prompt has symbols outside the vocabulary: - 9 x. Known: 0 … 6 + = BOS EOS PAD."
-    )
+    assert str(caught.value) == ("the prompt has symbols outside the vocabulary: - 9 x. Known: 0 … 6 + = BOS EOS PAD.")
+
+
+def test_the_order_in_which_orders_are_named_does_not_matter():
+    assert Arithmetic(p=5, orders=[3, 2]) == Arithmetic(p=5, orders=[2, 3])

@@ -90,9 +90,7 @@ def test_text_per_example_is_the_mean_of_its_tokens(batch):
 def test_rows_that_only_pad_a_batch_change_nothing(family, batch, padding):
     logits, targets, weights = tensors(*batch)
     short = loss_and_accuracy(logits, targets, weights, family)
-    more = (
-        torch.cat((part, torch.ones(padding, *part.shape[1:], dtype=part.dtype))) for part in (logits, targets)
-    )
+    more = (torch.cat((part, torch.ones(padding, *part.shape[1:], dtype=part.dtype))) for part in (logits, targets))
     padded = loss_and_accuracy(*more, torch.cat((weights, torch.zeros(padding, weights.shape[1]))), family)
     for one, other in zip(short, padded, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)

@@ -1,7 +1,7 @@
 """Batches: which rows, in which order, how often."""
 
 from collections import Counter
-from itertools import islice
+from itertools import chain, islice
 from math import ceil
 
 import pytest
@@ -42,7 +42,7 @@ def test_every_epoch_visits_every_row_once(size, batch_size, seed):
     drawn = batches(order, 0, 3 * per_epoch)
     for epoch in range(3):
         parts = drawn[epoch * per_epoch : (epoch + 1) * per_epoch]
-        assert sorted(sum(parts, [])) == list(range(size))
+        assert sorted(chain(*parts)) == list(range(size))
         assert all(len(part) == batch_size for part in parts[:-1])
 
 
@@ -77,7 +77,7 @@ def test_dropping_the_last_batch_leaves_out_other_rows_each_time():
     assert all(len(part) == 4 for part in drawn)
     for epoch in range(0, 400, 2):
         assert len(set(drawn[epoch] + drawn[epoch + 1])) == 8
-    counts = Counter(sum(drawn, []))
+    counts = Counter(chain(*drawn))
     assert sorted(counts) == list(range(10))
     assert all(abs(n - 160) < 5 * (200 * 0.8 * 0.2) ** 0.5 for n in counts.values())
 
@@ -86,7 +86,7 @@ def test_dropping_the_last_batch_may_leave_one_batch_of_a_larger_set():
     """Seven rows in batches of four: one batch per epoch, of other rows each time."""
     drawn = batches(made([7], 4, drop_last=True), 0, 100)
     assert all(len(set(part)) == 4 for part in drawn)
-    assert sorted(set(sum(drawn, []))) == list(range(7))
+    assert sorted(set(chain(*drawn))) == list(range(7))
 
 
 def test_runs_of_different_sizes_do_not_feel_each_other():

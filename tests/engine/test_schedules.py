@@ -1,3 +1,4 @@
+from itertools import pairwise
 from math import cos, pi
 
 import pytest
@@ -24,7 +25,7 @@ def test_warm_up_rises_in_a_straight_line_from_the_first_update(schedule):
 def test_cosine_falls_from_one_after_the_warm_up(warmup, total):
     falling = curve("cosine", warmup, total)[warmup:]
     assert falling[0] == 1.0
-    assert all(later < earlier for earlier, later in zip(falling, falling[1:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(falling))
     assert 0 < falling[-1] < 0.1
     middle = (total - warmup) / 2
     if middle.is_integer():

@@ -98,6 +98,10 @@ def test_numbers_seeds_and_fractions_may_differ_in_a_stack(changes):
         {"training__steps": 21},
         {"training__optimizer": "sgd"},
         {"training__schedule": "cosine"},
+        {"training__warmup": 3},
+        {"training__drop_last": True, "training__batch_size": 4},
+        {"training__eval_first": 2},
+        {"training__checkpoint_period": 2},
         {"training__eval_period": 5},
         {"training__precision": "fp64"},
     ],
@@ -136,6 +140,15 @@ def test_a_run_without_validation_does_not_take_it_from_others(stacks, trained):
 # --- in company as alone ---------------------------------------------------------------------------------------------
 
 
+def comparable(name, tensor):
+    """Without the biases of attention's keys: a shift of all keys changes no attention weight, so their gradient is
+    rounding error, which Adam blows up to the size of a step."""
+    if not name.endswith("queries_keys_values.bias"):
+        return tensor
+    queries, _, values = tensor.chunk(3)
+    return torch.cat((queries, values))
+
+
 def assert_same(one, other, tolerance):
     """Metrics, weights and moments of two outcomes."""
     assert one.metrics.keys() == other.metrics.keys()
@@ -149,8 +162,8 @@ def assert_same(one, other, tolerance):
         for part, tensors in parts.items():
             for name, tensor in tensors.items():
                 torch.testing.assert_close(
-                    tensor,
-                    others[part][name],
+                    comparable(name, tensor),
+                    comparable(name, others[part][name]),
                     rtol=tolerance,
                     atol=tolerance,
                     msg=lambda text, where=(key, part, name): f"{where}: {text}",

@@ -2,7 +2,10 @@ from math import cos, sin
 
 import pytest
 import torch
+from torch.func import functional_call, vmap
+from torch.nn import functional as F
 
+from lmlab.core.errors import DataError
 from lmlab.models.embedding import Embedding, TokenEmbedding, sinusoids
 from lmlab.models.initial import initialise
 
@@ -54,6 +57,13 @@ def test_learned_positions_are_added():
     torch.testing.assert_close(embedding(tokens)[0] - embedding.tokens.weight[3], embedding.learned[:3])
 
 
+def test_learned_positions_end_somewhere():
+    embedding = made("learned")
+    count = len(embedding.learned)
+    with pytest.raises(DataError, match=f"learned {count} positions; got {count + 1} tokens"):
+        embedding(torch.tensor([[3]]), offset=count)
+
+
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "none"])
 def test_an_offset_counts_what_came_before(positions):
     tokens, embedding = torch.tensor([[1, 2, 3, 4, 5]]), made(positions)
@@ -74,3 +84,26 @@ def test_padding_is_zero_and_gets_no_gradient():
     table(torch.tensor([[0, 4, 4, 1]])).sum().backward()
     assert torch.count_nonzero(table.weight[4]) == 0
     assert table.weight.grad.abs().sum(1).tolist() == [3, 3, 0, 0, 0]
+
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("padding", [None, 0, 4])
+def test_gradients_are_those_of_pytorchs_embedding_in_a_stack_too(padding, device):
+    """Each row sums over its occurrences; the padding row gets nothing; rows of a stack stay apart."""
+    weights = torch.randn(2, 5, 3, dtype=torch.float64, device=device, requires_grad=True)
+    tokens = torch.randint(5, (2, 4, 6), device=device)
+    factors = torch.randn(2, 4, 6, 3, dtype=torch.float64, device=device)
+    expected = torch.stack([F.embedding(t, w, padding_idx=padding) for t, w in zip(tokens, weights, strict=True)])
+    (gradient,) = torch.autograd.grad((expected * factors).sum(), weights)
+
+    table = TokenEmbedding(5, 3, padding).to(device)
+    stacked = vmap(lambda weight, t: functional_call(table, {"weight": weight}, (t,)))(weights, tokens)
+    assert torch.equal(stacked, expected)
+    torch.testing.assert_close(torch.autograd.grad((stacked * factors).sum(), weights)[0], gradient)
+    for run in range(2):
+        alone = functional_call(table, {"weight": weights[run]}, (tokens[run],))
+        (own,) = torch.autograd.grad((alone * factors[run]).sum(), weights)
+        torch.testing.assert_close(own[run], gradient[run])
