@@ -20,7 +20,7 @@ from lmlab.runs.store import RunRow
 
 POLL_SECONDS = 0.5
 
-output = Console()
+output = Console(width=None if sys.stdout.isatty() else 160)
 notices = Console(stderr=True)
 
 
@@ -46,7 +46,12 @@ def finite(value: Any) -> Any:
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[str] = ()) -> Table:
     made = Table(title=title, title_justify="left", header_style="bold")
     for column in columns:
-        made.add_column(column, justify="right" if column in numeric else "left", overflow="fold")
+        made.add_column(
+            column,
+            justify="right" if column in numeric else "left",
+            overflow="fold",
+            no_wrap=column in ("run", "recipe"),
+        )
     for row in rows:
         made.add_row(*(str(cell) for cell in row))
     return made
@@ -59,6 +64,14 @@ def number(value: float | None) -> str:
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     return f"{value:.3e}" if abs(value) < 1e-3 else f"{value:.4f}"
+
+
+def duration(seconds: float) -> str:
+    """`48 s`, `12 min`, `3 h 20 min`"""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def watcher(as_json: bool) -> Callable[[Lab, Sequence[str]], Any]:
@@ -123,7 +136,7 @@ def _note(
     begin: tuple[float, int],
 ) -> str:
     rate = (done - begin[1]) / max(1e-9, now - begin[0])
-    parts = [f"{rate:,.0f} steps/s", f"{(total - done) / rate:,.0f} s left" if rate > 0 and done < total else ""]
+    parts = [f"{rate:,.0f} steps/s", f"{duration((total - done) / rate)} left" if rate > 0 and done < total else ""]
     for split in ("train", "val"):
         values = [accuracy[row.run, split] for row in rows if (row.run, split) in accuracy]
         if values:

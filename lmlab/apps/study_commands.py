@@ -118,7 +118,7 @@ def status(
     name: StudyName, quick: Quick = False, seeds: Seeds = None, lab: LabFolder = None, as_json: JsonFlag = False
 ) -> None:
     """How far a study is, and how long it will take."""
-    from lmlab.apps.console import output, show, table
+    from lmlab.apps.console import duration, output, show, table
     from lmlab.runs.lab import Lab
     from lmlab.studies.plan import seconds_left
 
@@ -145,7 +145,7 @@ def status(
         cells = [(run["run"], run["label"], run["seed"], run["status"], f"{run['steps']:,}") for run in listed]
         output.print(table(study.title, ("run", "recipe", "seed", "status", "steps"), cells, numeric=("seed", "steps")))
         said = ", ".join(f"{count} {state}" for state, count in counts.items())
-        output.print(said + (f"; about {left:,.0f} s left" if left else ""), highlight=False)
+        output.print(said + (f"; about {duration(left)} left" if left else ""), highlight=False)
 
     show(document, as_json, render)
 

@@ -9,10 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 
+from lmlab import __version__
 from lmlab.core.errors import ConfigError
 
 DeviceName = Literal["auto", "cpu", "cuda"]
@@ -67,11 +69,21 @@ def arithmetic(precision: Precision, device: torch.device) -> Iterator[None]:
 def machine(device: torch.device) -> dict[str, Any]:
     """What to record with a run: hardware, versions and the settings that can change bits."""
     return {
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor() or "cpu",
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else _processor(),
         "device_type": device.type,
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "lmlab": __version__,
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def _processor() -> str:
+    """Linux does not tell Python the name of its processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or "cpu"

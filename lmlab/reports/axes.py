@@ -6,7 +6,7 @@ from math import floor, log10
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, SymmetricalLogLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, SymmetricalLogLocator
 from matplotlib.transforms import ScaledTranslation
 
 from lmlab.reports.style import GREY
@@ -39,13 +39,15 @@ def frame_loss(axes: Axes, low: float, high: float) -> None:
     axes.set_yscale("log")
     room = max(high / low, 1.5) ** 0.05
     axes.set_ylim(low / room, high * room)
+    if high / low < 10:  # hardly a decade: powers of ten would leave one tick, so plain numbers
+        axes.yaxis.set_major_locator(MaxNLocator(5))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda loss, _: f"{loss:.3g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
 
 
 def legend_below(axes: Axes, title: str) -> None:
     """Below the panel, where no curve can run into it; a fixed distance, whatever the panel's height."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    place = axes.transAxes + ScaledTranslation(0, -LEGEND_POINTS / 72, figure.dpi_scale_trans)
+    place = axes.transAxes + ScaledTranslation(0, -LEGEND_POINTS / 72, axes.figure.dpi_scale_trans)
     legend = axes.legend(
         title=title,
         loc="upper left",

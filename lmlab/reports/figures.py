@@ -231,7 +231,7 @@ def _plot_marks(axes: Axes, marks: Marks) -> None:
     goal = f"$A_{{val}}$ ≥ {marks.threshold:g}"
     if marks.val_mean is None or marks.delay is None:
         missing, runs, limit = marks.val_reached.missing, len(marks.val_reached.steps), marks.val_reached.limit
-        who = "" if runs == 1 else f" by {missing} of {runs} seeds"
+        who = "" if missing == runs else f" by {missing} of {runs} seeds"
         axes.plot([], [], " ", label=f"{goal} not reached in {limit:,} steps{who}")
         return
     axes.axvline(

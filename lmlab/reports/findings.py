@@ -46,10 +46,10 @@ class Verdict:
 
 def findings(study: Study, groups: Sequence[Group], comparison: Comparison) -> list[Finding]:
     """A finding per model, one per pair of models under the same setting, and one on the expected bands."""
-    told = [group for group in groups if any(("accuracy", "val", "all") in run.curves for run in group.finished)]
+    told = [group for group in groups if _with_curve(group, "train")]
     found = [Finding(group.name, _of_group(group, study.threshold)) for group in told]
     for one, other in combinations(told, 2):
-        if one.setting == other.setting:
+        if one.setting == other.setting and _with_curve(one, "val") and _with_curve(other, "val"):
             verdict = generalises_first(one, other, study.threshold)
             found.append(Finding(f"Which generalises first, {one.name} or {other.name}?", (verdict.text,)))
     return found + _of_bands(comparison)
@@ -62,6 +62,8 @@ def generalises_first(one: Group, other: Group, threshold: float) -> Verdict:
     names = [dict(seeds)["init"] for seeds in ours if seeds in theirs]
     if not pairs:
         return Verdict("undecided", "Not decided: the two have no finished seed in common.")
+    if all(pair == (None, None) for pair in pairs):
+        return Verdict("undecided", f"Not decided: neither reached A_val ≥ {threshold:g}.")
     if len(pairs) >= DECIDING_SEEDS:
         return _by_interval(one, other, pairs)
     signs = {_sign(pair) for pair in pairs}
@@ -98,15 +100,17 @@ def _by_interval(one: Group, other: Group, pairs: Sequence[tuple[int | None, int
 
 
 def _of_group(group: Group, threshold: float) -> tuple[str, ...]:
-    runs = [run for run in group.finished if ("accuracy", "val", "all") in run.curves]
+    runs = _with_curve(group, "train")
     best = [(run, run.extrema()) for run in runs]
     steps = {run.id: int(values["t_accuracy_train"] or 0) for run, values in best}
     learnt = [run for run, values in best if (values["accuracy_train"] or 0) >= ALL_RIGHT]
+    if not _with_curve(group, "val"):
+        return _memorised(runs, learnt, steps), "There was no validation."
     firsts = {run.id: first_reaching(run.curve("accuracy", "val"), threshold) for run in runs}
     sentences = [_memorised(runs, learnt, steps), _generalised(runs, firsts, threshold)]
     delays = {run.id: first - steps[run.id] for run in learnt if (first := firsts[run.id]) is not None}
     if len(delays) == len(runs) or (delays and len(runs) < FEW_SEEDS):
-        sentences.append(f"Delay between the two: {_over(runs, delays)} steps.")
+        sentences.append(f"Delay between the two, in steps: {_over(runs, delays)}.")
     return tuple(sentences)
 
 
@@ -114,7 +118,7 @@ def _memorised(runs: Sequence[Run], learnt: Sequence[Run], steps: Mapping[str, i
     if len(learnt) == len(runs):
         return f"Memorised: A_train reached 1.0000 first at step {_over(runs, steps)}."
     best = {run.id: float(run.extrema()["accuracy_train"] or 0) for run in runs}
-    text = f"A_train rose to {_over(runs, best, 'accuracy')}."
+    text = f"the best A_train was {_over(runs, best, 'accuracy')}."
     share = f"Memorised in {len(learnt)} of {len(runs)} seeds" if learnt else "Did not memorise"
     return f"{share}: {text}"
 
@@ -125,7 +129,7 @@ def _generalised(runs: Sequence[Run], firsts: Mapping[str, int | None], threshol
     if not found.missing:
         return f"Generalised: A_val ≥ {threshold:g} first at step {_over(runs, there)}."
     best = {run.id: float(run.extrema()["accuracy_val"] or 0) for run in runs}
-    rose = f"A_val rose to {_over(runs, best, 'accuracy')}"
+    rose = f"the best A_val was {_over(runs, best, 'accuracy')}"
     if not there:
         return f"Did not generalise: A_val ≥ {threshold:g} was not reached in {found.limit:,} steps; {rose}."
     share = f"Generalised in {len(there)} of {len(runs)} seeds: A_val ≥ {threshold:g} first at step"
@@ -149,16 +153,20 @@ def _of_bands(comparison: Comparison) -> list[Finding]:
         return []
     outside = [text for text, inside in banded if not inside]
     count = f"{len(banded) - len(outside)} of {len(banded)} means lie inside their expected band"
-    return [Finding("Expected?", (f"{count}; outside: {listed(outside)}." if outside else f"{count}.",))]
+    return [Finding("As expected?", (f"{count}; outside: {listed(outside)}." if outside else f"{count}.",))]
 
 
 def _first_steps(group: Group, threshold: float) -> dict[tuple[tuple[str, int], ...], int | None]:
     """All four seeds of a run → when it first reached the threshold: runs are paired by what chance gave them."""
     return {
         tuple(sorted(run.row.spec["seeds"].items())): first_reaching(run.curve("accuracy", "val"), threshold)
-        for run in group.finished
-        if ("accuracy", "val", "all") in run.curves
+        for run in _with_curve(group, "val")
     }
+
+
+def _with_curve(group: Group, split: str) -> list[Run]:
+    """The finished runs whose accuracy was measured on that split."""
+    return [run for run in group.finished if ("accuracy", split, "all") in run.curves]
 
 
 def _sign(pair: tuple[int | None, int | None]) -> int:

@@ -124,14 +124,15 @@ def _build(study: Study, runs: Sequence[Run], draft: Path) -> tuple[list[str], l
     groups = group_runs(runs, study)
     comparison, inventory = Comparison.of(study, runs), Inventory.of(groups)
     tables = {"comparison.csv": comparison.csv(), "runs.csv": inventory.csv()}
-    panels = []
+    panels: list[Panel] = []
+    (draft / "figures").mkdir()
     for metric in METRICS:
         found = _curves(study, groups, metric)
         for index, curves in found:
             name = f"{metric}-{_slug(curves.name, [panel.name for panel in panels], metric)}"
             tables[f"curves-{name}.csv"] = curves.csv()
             bounds = common_bounds([each for _, each in found])
-            panels.append(_panel(curves, name, index, bounds, draft / "figures", study))
+            panels.append(_panel(curves, groups[index], name, index, bounds, draft / "figures"))
     (draft / "tables").mkdir()
     for name, text in tables.items():
         (draft / "tables" / name).write_text(text, encoding="utf-8", newline="")
@@ -168,14 +169,14 @@ def _curves(study: Study, groups: Sequence[Group], metric: str) -> list[tuple[in
 
 
 def _panel(
-    curves: LearningCurves, name: str, index: int, bounds: tuple[float, float], folder: Path, study: Study
+    curves: LearningCurves, group: Group, name: str, index: int, bounds: tuple[float, float], folder: Path
 ) -> Panel:
     sources = []
     for log_steps in (True, False):
         figure = draw([curves], log_steps, first_colour=index, bounds=bounds)
         _, svg = save(figure, folder, name if log_steps else f"{name}-linear")
         sources.append(Markup(f"data:image/svg+xml;base64,{b64encode(svg.read_bytes()).decode()}"))
-    return Panel(name, figure_text(curves), figure_caption(curves, study.threshold), *sources)
+    return Panel(name, figure_text(curves), figure_caption(curves, group), *sources)
 
 
 def _slug(name: str, taken: Sequence[str], metric: str) -> str:
@@ -190,6 +191,8 @@ def _slug(name: str, taken: Sequence[str], metric: str) -> str:
 
 def _check_place(folder: Path) -> None:
     """A folder that is replaced must be empty or an older report: anything else would be lost."""
+    if folder.resolve() == Path.cwd():
+        raise LabError("the report needs a folder of its own, not the one you are in. Give another with -o.")
     if not folder.exists():
         return
     if not folder.is_dir():

@@ -32,7 +32,9 @@ PANEL_INCHES = (5.4, 4.1)
 """Small enough that 9-point text is still legible when a telephone shows the figure at its full width."""
 PNG_DPI = 200
 
-_STYLE: Any = {  # matplotlib types its keys as one long literal
+_LOOKS = ("axes", "figure", "font", "grid", "legend", "lines", "mathtext", "patch", "path", "savefig", "svg", "text")
+_TICKS = ("xaxis", "yaxis", "xtick", "ytick")
+_STYLE = {
     "figure.facecolor": "white",
     "savefig.facecolor": "white",
     "font.family": "DejaVu Sans",  # comes with matplotlib, so every machine draws the same letters
@@ -67,9 +69,10 @@ def shade(colour: str, split: str) -> tuple[float, float, float]:
 @contextmanager
 def figure_style() -> Iterator[None]:
     """matplotlib's defaults with our changes, inside this block only; a reader's own style does not leak in."""
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
+    # Not rcdefaults(): it also drops the backend, and looking that up would start pyplot.
+    rc: Any = {key: value for key, value in matplotlib.rcParamsDefault.items() if key.startswith(_LOOKS + _TICKS)}
+    rc.update(_STYLE)
+    with matplotlib.rc_context(rc):
         yield
 
 

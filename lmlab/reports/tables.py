@@ -181,8 +181,8 @@ def markdown_line(parts: Iterable[str]) -> str:
 
 def left_out(group: Group, run: Run) -> str:
     """`arithmetic-gpt, seed 3 (run 0123456789abcdef): diverged at step 120 of 2,500; not in the statistics.`"""
-    where = f"at step {run.row.step:,} of {run.row.total:,}" if run.row.step else "not begun"
-    return f"{group.name}, seed {run.seed} (run {run.id}): {run.status} {where}; not in the statistics."
+    where = f" at step {run.row.step:,} of {run.row.total:,}" if run.row.step else ", not begun"
+    return f"{group.name}, seed {run.seed} (run {run.id}): {run.status}{where}; not in the statistics."
 
 
 def _cell(quantity: Quantity, group: Group, study: Study) -> Cell:

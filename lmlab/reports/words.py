@@ -29,7 +29,7 @@ def figure_text(curves: LearningCurves) -> str:
     return f"{curves.metric.capitalize()} of {curves.name} over {int(curves.steps.max()):,} steps: {listed(ends)}."
 
 
-def figure_caption(curves: LearningCurves, threshold: float) -> str:
+def figure_caption(curves: LearningCurves, group: Group) -> str:
     symbol = {"loss": "L", "accuracy": "A"}.get(curves.metric, curves.metric)
     seeds = len(curves.seeds)
     parts = [
@@ -38,12 +38,18 @@ def figure_caption(curves: LearningCurves, threshold: float) -> str:
     if seeds > 1:
         each = "; thin lines: each seed" if seeds < FEW_SEEDS else ""
         parts.append(f"Lines and bands: mean ± standard deviation over {seeds} seeds{each}.")
+    diverged = [run for run in group.drawn if run.status == "diverged"]
+    if diverged:
+        stops = listed(f"seed {run.seed} diverged at step {run.row.step:,}" for run in diverged)
+        parts.append(f"{stops[0].upper()}{stops[1:]} and is drawn up to there.")
     if curves.marks:
         what = "mean over seeds of the step" if seeds > 1 else "step"
-        parts.append(
-            f"Dashed vertical: {what} at which A_train is first at its best; solid vertical: {what} at which A_val "
-            f"first reaches the threshold {threshold:g} (dotted); the bracket is the delay between them."
-        )
+        parts.append(f"Dashed vertical: {what} at which A_train is first at its best.")
+        goal = f"the threshold {curves.marks.threshold:g} (dotted)"
+        if curves.marks.delay is None:
+            parts.append(f"Not every seed's A_val reaches {goal}, so no delay is drawn.")
+        else:
+            parts.append(f"Solid vertical: {what} at which A_val first reaches {goal}; the bracket is the delay.")
     return " ".join(parts)
 
 

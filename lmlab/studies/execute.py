@@ -261,7 +261,7 @@ def _delegate(runs: Sequence[Labelled], lab: Lab, workers: int, session: float, 
         said = process.stderr.read().decode(errors="replace").strip()
         if process.returncode == 2 and said:
             raise LabError(said.splitlines()[-1])
-        if process.returncode != 0:
+        if process.returncode != 0 and not (told and process.returncode == -signal.SIGTERM):
             last = said.splitlines()[-1] if said else "it said nothing"
             raise LabError(f"a worker process ended with status {process.returncode} ({last}). Start again to go on.")
 

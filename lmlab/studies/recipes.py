@@ -40,7 +40,7 @@ class Band:
 
 Bands = dict[str, Band]
 
-# Document 000's grid, 64 seeds in fp32: definitions of the names are in `runs.extrema`.
+# Document 000's grid, 64 seeds in fp32. Names as in `runs.extrema`; first_accuracy_val: first step with A_val ≥ 0.9.
 ARITHMETIC_BANDS: dict[str, Bands] = {
     "arithmetic-lstm": {
         "t_accuracy_train": Band(300, 300, 300),
@@ -48,6 +48,7 @@ ARITHMETIC_BANDS: dict[str, Bands] = {
         "loss_val": Band(4e-4, 7e-3, 5e-2),
         "accuracy_val": Band(0.971, 0.998, 1),
         "t_accuracy_val": Band(6500, 9500, 10000),
+        "first_accuracy_val": Band(4400, 6100, 7900),
     },
     "arithmetic-gpt": {
         "t_accuracy_train": Band(75, 85, 93),
@@ -55,5 +56,6 @@ ARITHMETIC_BANDS: dict[str, Bands] = {
         "loss_val": Band(3e-4, 1.4e-3, 2.7e-2),
         "accuracy_val": Band(0.981, 1, 1),
         "t_accuracy_val": Band(4100, 6700, 10000),
+        "first_accuracy_val": Band(3500, 5000, 9000),
     },
 }

@@ -27,6 +27,12 @@ def main() -> int:
     except LabError as error:
         print(error, file=sys.stderr)
         return 2
+    finally:
+        for number in (
+            signal.SIGINT,
+            signal.SIGTERM,
+        ):  # all is saved: a late signal must not make this look like a crash
+            signal.signal(number, signal.SIG_IGN)
     return 0
 
 
