@@ -5,10 +5,34 @@ import sys
 
 import lmlab
 
-NAMES = (
-    "Comparison ConfigError Curve Examples Internals Lab LabError LanguageModel LearningCurves ModelConfig Run RunSpec "
-    "Split Study Task build cost load make_report models plot_curves recipes studies tasks train train_study"
-).split()
+NAMES = [
+    "Comparison",
+    "ConfigError",
+    "Curve",
+    "Examples",
+    "Internals",
+    "Lab",
+    "LabError",
+    "LanguageModel",
+    "LearningCurves",
+    "ModelConfig",
+    "Run",
+    "RunSpec",
+    "Split",
+    "Study",
+    "Task",
+    "build",
+    "cost",
+    "load",
+    "make_report",
+    "models",
+    "plot_curves",
+    "recipes",
+    "studies",
+    "tasks",
+    "train",
+    "train_study",
+]
 
 
 def test_the_public_names_are_these() -> None:

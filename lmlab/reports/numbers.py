@@ -31,6 +31,8 @@ def series(kind: Kind, values: Sequence[float], like: float) -> str:
 
 def between(kind: Kind, low: float, high: float) -> str:
     """`75.2 to 90.0`, `(0.60 to 1.30) × 10⁻⁴`: both with the digits of the larger one, unless they lie far apart."""
+    if not isfinite(high):
+        return f"{written(kind, low)} to not reached"
     if kind == "loss" and 0 < low < high / 10:
         return f"{written(kind, low)} to {written(kind, high)}"
     return _written(kind, (low, high), " to ", max(low, high, key=abs))

@@ -16,7 +16,7 @@ from lmlab.core.config import nested
 from lmlab.core.errors import ConfigError
 from lmlab.core.registry import Registry
 from lmlab.engine.spec import RunSpec
-from lmlab.studies.recipes import ARITHMETIC_BANDS, Bands, recipes
+from lmlab.studies.recipes import ARITHMETIC_BANDS, DEMO_BANDS, Bands, recipes
 
 Labelled = tuple[str, RunSpec]
 """A run with the label it has in tables: the recipe it came from."""
@@ -54,7 +54,7 @@ class Study:
             for spec in with_seeds(
                 recipes[recipe]().override({**self.base, **dict(zip(self.axes, values, strict=True))}),
                 self.seeds,
-                frozenset(nested(self.base).get("seeds", {})),
+                frozenset(nested({**self.base, **self.axes}).get("seeds", {})),
             )
         ]
 
@@ -98,6 +98,7 @@ _add(
             "training.steps": 2500,
             "training.eval_period": 25,
         },
+        bands=DEMO_BANDS,
         quick_base={"task.p": 7, "model.width": 16, "training.steps": 200, "training.checkpoint_period": 100},
     )
 )

@@ -29,6 +29,7 @@ def test_both_ends_of_an_interval_share_their_digits_unless_far_apart():
     assert between("loss", 6e-5, 1.3e-4) == "(0.60 to 1.30) × 10⁻⁴"
     assert between("loss", 4e-4, 5e-2) == "4.00 × 10⁻⁴ to 0.0500"
     assert between("step", 595.9, 1504.0) == "596 to 1,504"
+    assert between("step", 1300, float("inf")) == "1,300 to not reached"
 
 
 def test_single_values_share_the_digits_of_their_mean():
