@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lmlab.data.task import Examples, Split, Task, tasks
     from lmlab.engine.spec import RunSpec
     from lmlab.models.cost import cost
-    from lmlab.models.model import Internals, LanguageModel, ModelConfig, build, models
+    from lmlab.models.model import Internals, LanguageModel, ModelConfig, build
     from lmlab.reports.figures import LearningCurves, plot_curves
     from lmlab.reports.report import make_report
     from lmlab.reports.tables import Comparison
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from lmlab.runs.store import Curve
     from lmlab.studies.recipes import recipes
     from lmlab.studies.session import load, train, train_study
-    from lmlab.studies.study import Study, studies
+    from lmlab.studies.study import Study
 
 _HOMES = {
     "lmlab.core.errors": ("ConfigError", "LabError"),
     "lmlab.data.task": ("Examples", "Split", "Task", "tasks"),
     "lmlab.engine.spec": ("RunSpec",),
     "lmlab.models.cost": ("cost",),
-    "lmlab.models.model": ("Internals", "LanguageModel", "ModelConfig", "build", "models"),
+    "lmlab.models.model": ("Internals", "LanguageModel", "ModelConfig", "build"),
     "lmlab.reports.figures": ("LearningCurves", "plot_curves"),
     "lmlab.reports.report": ("make_report",),
     "lmlab.reports.tables": ("Comparison",),
@@ -47,7 +47,7 @@ _HOMES = {
     "lmlab.runs.store": ("Curve",),
     "lmlab.studies.recipes": ("recipes",),
     "lmlab.studies.session": ("load", "train", "train_study"),
-    "lmlab.studies.study": ("Study", "studies"),
+    "lmlab.studies.study": ("Study",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -71,10 +71,8 @@ __all__ = [
     "cost",
     "load",
     "make_report",
-    "models",
     "plot_curves",
     "recipes",
-    "studies",
     "tasks",
     "train",
     "train_study",

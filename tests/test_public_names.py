@@ -25,10 +25,8 @@ NAMES = [
     "cost",
     "load",
     "make_report",
-    "models",
     "plot_curves",
     "recipes",
-    "studies",
     "tasks",
     "train",
     "train_study",
@@ -41,7 +39,7 @@ def test_the_public_names_are_these() -> None:
 
 def test_every_public_name_can_be_had() -> None:
     for name in lmlab.__all__:
-        assert getattr(lmlab, name).__module__.startswith("lmlab") or name in ("models", "recipes", "studies", "tasks")
+        assert getattr(lmlab, name).__module__.startswith("lmlab") or name in ("recipes", "tasks")
 
 
 def test_importing_does_nothing() -> None:

@@ -31,7 +31,7 @@ from lmlab.reports.tables import Comparison, markdown_line
 from lmlab.reports.words import figure_caption, figure_text, table_caption
 from lmlab.runs.lab import Lab
 from lmlab.runs.run import Run
-from lmlab.studies.study import Study
+from lmlab.studies.study import Study, studies
 
 METRICS = ("accuracy", "loss")
 GENERATOR = '<meta name="generator" content="lmlab">'
@@ -71,8 +71,9 @@ class Panel:
     linear: Markup
 
 
-def make_report(study: Study, lab: Lab, folder: str | Path) -> Report:
+def make_report(study: Study | str, lab: Lab, folder: str | Path) -> Report:
     """Write the report of what the lab has of a study; what is missing is said on top."""
+    study = studies[study] if isinstance(study, str) else study
     folder = Path(folder)
     runs = lab.runs([spec.run_id for _, spec in study.runs()])
     if not any(run.row.done for run in runs):
