@@ -56,16 +56,18 @@ class Config(BaseModel):
         return {name: value for name, value in self.to_json().items() if name in chosen}
 
     def identity(self) -> Json:
-        """What the content hash covers: the name, what differs from its default, and everything derived.
+        """What the content hash covers: the name, and what differs from its default or from what it follows.
 
         Defaults are left out so that a field added in a later version does not rename every run.
         """
-        fields = type(self).model_fields
-        default = {name: info.get_default(call_default_factory=True) for name, info in fields.items()}
+        usual = {
+            name: self.derived[name](self) if name in self.derived else info.get_default(call_default_factory=True)
+            for name, info in type(self).model_fields.items()
+        }
         return {
             name: value
             for name, value in self.to_json().items()
-            if name == "name" or name in self.derived or getattr(self, name) != default[name]
+            if name == "name" or getattr(self, name) != usual[name]
         }
 
 

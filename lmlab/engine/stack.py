@@ -28,7 +28,7 @@ from lmlab.engine.optimizers import MOMENTS, Hyper, clipped, propose
 from lmlab.engine.order import BatchOrder
 from lmlab.engine.schedules import factor
 from lmlab.engine.spec import RunSpec
-from lmlab.models.model import Dropout
+from lmlab.models.model import Keyed
 
 ALIGNMENT = 4
 """Parameters start at multiples of 16 bytes, which matrix kernels load fastest."""
@@ -139,7 +139,7 @@ class Stack:
         self.diverged_at = torch.zeros(runs, dtype=torch.int64, device=device)
         self.last = torch.zeros(3, runs, dtype=torch.float64, device=device)  # loss, gradient norm, learning rate
 
-        self.dropout_sites = [name for name, module in self.model.named_modules() if isinstance(module, Dropout)]
+        self.dropout_sites = [name for name, module in self.model.named_modules() if isinstance(module, Keyed)]
         self.dropout_keys = torch.tensor([stream(spec.seeds.dropout, "dropout") for spec in specs], device=device)
         self.order = BatchOrder(
             [split.train_rows for split in splits],

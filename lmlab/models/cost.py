@@ -2,7 +2,8 @@
 
 A product of A×B and B×C counts 2ABC operations. Embeddings, the classifier, norms and biases are apart from the
 closed forms; `counted` is what torch's operation counter sees in a real forward and backward pass, and shows the
-classifier's share. T tokens, width D, hidden size H, feed-forward F, L layers, V symbols, b = 1 with biases.
+classifier's share. T tokens, width D, hidden size H,
+feed-forward F, K = D · key heads / heads, L layers, S positions, V symbols, b = 1 with biases.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.core.errors import ConfigError
+from lmlab.models.attention import MultiHeadAttention
 from lmlab.models.decoder import DecoderConfig
 from lmlab.models.model import ModelConfig
-from lmlab.models.recurrent import LSTMConfig
+from lmlab.models.recurrent import ElmanConfig, RecurrentConfig
 
 MAX_TOKENS = 1_000_000
 MAX_COUNTED_TOKENS = 4096
@@ -112,44 +114,59 @@ def operations(config: ModelConfig, tokens: int) -> Operations:
 
 
 @parameter_terms.register
-def _(config: LSTMConfig, vocabulary: int, length: int) -> list[Term]:  # noqa: ARG001
-    D, H, L, V, b = config.width, config.hidden, config.layers, vocabulary, int(config.bias)
+def _(config: RecurrentConfig, vocabulary: int, length: int) -> list[Term]:  # noqa: ARG001
+    D, H, L, V = config.width, config.hidden, config.layers, vocabulary
+    g, b = _gates(config), int(config.bias) * (2 if isinstance(config, ElmanConfig) else 1)
+    gates, bias = f"{g}H" if g > 1 else "H", "2b" if isinstance(config, ElmanConfig) else "b"
     return [
         Term("embedding", "V·D", V * D),
-        Term("first layer", "4H(D + H + b)", 4 * H * (D + H + b)),
-        Term("other layers", "(L − 1)·4H(2H + b)", (L - 1) * 4 * H * (2 * H + b)),
-        _classifier(H, V, b, config.tie),
+        Term("first layer", f"{gates}(D + H + {bias})", g * H * (D + H + b)),
+        Term("other layers", f"(L − 1)·{gates}(2H + {bias})", (L - 1) * g * H * (2 * H + b)),
+        _classifier(H, V, config),
     ]
 
 
 @operations.register
-def _(config: LSTMConfig, tokens: int) -> Operations:
-    D, H, L, T = config.width, config.hidden, config.layers, tokens
-    value = 8 * T * H * (D + H) + (L - 1) * 16 * T * H * H
-    formula = "16·T·L·D²" if D == H else "8·T·H(D + H) + 16·T·(L − 1)·H²"
-    return _recurrent_operations(formula, value, L, T)
+def _(config: RecurrentConfig, tokens: int) -> Operations:
+    D, H, L, T, g = config.width, config.hidden, config.layers, tokens, _gates(config)
+    value = 2 * g * T * H * (D + H) + (L - 1) * 4 * g * T * H * H
+    formula = f"{4 * g}·T·L·D²" if D == H else f"{2 * g}·T·H(D + H) + {4 * g}·T·(L − 1)·H²"
+    return Operations(
+        Term("forward", formula, value),
+        Term("backward", f"2({formula})", 2 * value),
+        Term("generate", formula, value),
+        (Term("forward", "T·L", T * L), Term("backward", "2·T·L", 2 * T * L), Term("generate", "T·L", T * L)),
+    )
 
 
 @parameter_terms.register
 def _(config: DecoderConfig, vocabulary: int, length: int) -> list[Term]:
     D, F, L, V, b = config.width, config.feedforward, config.layers, vocabulary, int(config.bias)
+    K = config.key_heads * (D // config.heads)
     per_norm, name = (2 * D, "2D") if config.norm == "layer" else (D, "D")
     norms = 2 * L + int(config.norm_first)
+    attention = "4L(D² + bD)" if K == D else "2L(D² + bD) + 2L(D·K + bK)"
+    matrices, c = 3 if config.activation == "swiglu" else 2, int(config.feedforward_bias)
+    biases = (matrices - 1) * F + D
+    feedforward = f"{matrices}L·D·F" + (f" + L({'2F' if matrices == 3 else 'F'} + D)" if c else "")
     return [
         Term("embedding", "V·D", V * D),
         *([Term("positions", "S·D", length * D)] if config.positions == "learned" else []),
-        Term("attention", "4L(D² + bD)", 4 * L * (D * D + b * D)),
-        Term("feed-forward", "2L·D·F", 2 * L * D * F),
+        Term("attention", attention, 2 * L * (D * D + b * D) + 2 * L * (D * K + b * K)),
+        Term("feed-forward", feedforward, matrices * L * D * F + c * L * biases),
         Term("norms", f"{'(2L + 1)' if config.norm_first else '2L'}·{name}", norms * per_norm),
-        _classifier(D, V, b, config.tie),
+        _classifier(D, V, config),
     ]
 
 
 @operations.register
 def _(config: DecoderConfig, tokens: int) -> Operations:
     D, F, L, T = config.width, config.feedforward, config.layers, tokens
-    products = L * T * (8 * D * D + 4 * D * F)
-    short = "24·L·T·D²" if F == 4 * D else "L·T(8D² + 4D·F)"
+    K = config.key_heads * (D // config.heads)
+    matrices = 3 if config.activation == "swiglu" else 2
+    products = L * T * (4 * D * D + 4 * D * K + 2 * matrices * D * F)
+    plain = F == 4 * D and K == D and matrices == 2
+    short = "24·L·T·D²" if plain else f"L·T({'8D²' if K == D else '4D² + 4D·K'} + {2 * matrices}D·F)"
     forward = Term("forward", f"{short} + 4·L·T²·D", products + 4 * L * T * T * D)
     return Operations(
         forward,
@@ -159,23 +176,23 @@ def _(config: DecoderConfig, tokens: int) -> Operations:
     )
 
 
-def _recurrent_operations(formula: str, value: int, L: int, T: int) -> Operations:
-    return Operations(
-        Term("forward", formula, value),
-        Term("backward", f"2({formula})", 2 * value),
-        Term("generate", formula, value),
-        (Term("forward", "T·L", T * L), Term("backward", "2·T·L", 2 * T * L), Term("generate", "T·L", T * L)),
-    )
+def _gates(config: RecurrentConfig) -> int:
+    """How many matrices of a layer act on its input: 1 (Elman), 3 (GRU) or 4 (LSTM)."""
+    return config.cell(1).parts
 
 
-def _classifier(width: int, V: int, b: int, tied: bool) -> Term:
-    return Term("classifier", "bV (tied)" if tied else "V(H + b)", b * V if tied else V * (width + b))
+def _classifier(width: int, V: int, config: ModelConfig) -> Term:
+    b = int(config.classifier_bias)
+    return Term("classifier", "bV (tied)" if config.tie else "V(H + b)", b * V if config.tie else V * (width + b))
 
 
 def _count(config: ModelConfig, vocabulary: int, length: int, tokens: int) -> dict[str, int]:
     """Operations of one pass over one sequence, as torch counts them on tensors without data."""
     with torch.device("meta"):
         model = config.build(vocabulary, length, None)
+        for module in model.modules():
+            if isinstance(module, MultiHeadAttention):
+                module.path = "products"  # the fused path counts only what it does not skip
         symbols = torch.zeros(1, tokens, dtype=torch.int64)
         with FlopCounterMode(display=False) as forward:
             logits, _ = model(symbols)

@@ -9,10 +9,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lmlab.core.errors import DataError
+from lmlab.core.randomness import fold, words
 from lmlab.models.initial import Rule, normal
+from lmlab.models.model import Keyed
 
-Positions = Literal["sinusoidal", "learned", "none"]
+Positions = Literal["sinusoidal", "learned", "rotary", "none"]
 Exponent = Literal["2k/d", "k/d"]
+
+WORD_DROPOUT_SITE = 10_000
+"""Far from the sites of a model's layers, which count from 0."""
 
 
 class Lookup(torch.autograd.Function):
@@ -37,8 +42,7 @@ class Lookup(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None, None]:
-        (grad,) = grad_outputs
-        (tokens,) = ctx.saved_tensors
+        (grad,), (tokens,) = grad_outputs, ctx.saved_tensors
         tokens, grad = tokens.reshape(-1), grad.reshape(-1, grad.shape[-1])
         symbols = torch.arange(ctx.symbols, device=tokens.device)
         if ctx.padding is not None:
@@ -49,20 +53,33 @@ class Lookup(torch.autograd.Function):
         return torch.where(symbols.unsqueeze(1) < 0, 0.0, total), None, None
 
 
-class TokenEmbedding(nn.Module):
-    """x = C[tokens].   tokens (B, S) → (B, S, D). The padding symbol's row is zero and gets no gradient here."""
+class TokenEmbedding(Keyed):
+    """x = C[tokens].   tokens (B, S) → (B, S, D). The padding symbol's row is zero and gets no gradient here.
 
-    def __init__(self, vocabulary: int, width: int, padding: int | None, std: float = 1.0) -> None:
+    Word-level dropout (Gal and Ghahramani, 2016): while training, a dropped symbol vanishes wherever it occurs in the
+    pass, and the others are scaled by 1/(1 − p).
+    """
+
+    def __init__(
+        self, vocabulary: int, width: int, padding: int | None, std: float = 1.0, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary, width))
-        self.padding = padding
+        self.padding, self.dropout = padding, dropout
         self.initial: dict[str, Rule] = {"weight": normal(std, zero_row=padding)}
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return cast(Tensor, Lookup.apply(self.weight, tokens, self.padding))
+        x = cast(Tensor, Lookup.apply(self.weight, tokens, self.padding))
+        if self.dropout == 0 or not self.training:
+            return x
+        # The mask of a symbol depends on the symbol alone, so it can be drawn where the symbol stands.
+        kept = words(fold(self.key, WORD_DROPOUT_SITE), tokens) >= round(self.dropout * 2**32)
+        return x * (kept.to(x.dtype) / (1 - self.dropout)).unsqueeze(-1)
 
     def extra_repr(self) -> str:
-        return f"{self.weight.shape[0]} symbols → {self.weight.shape[1]}, padding={self.padding}"
+        return (
+            f"{self.weight.shape[0]} symbols → {self.weight.shape[1]}, padding={self.padding}, dropout={self.dropout}"
+        )
 
 
 def sinusoids(length: int, width: int, exponent: Exponent = "2k/d", *, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -77,7 +94,10 @@ def sinusoids(length: int, width: int, exponent: Exponent = "2k/d", *, dtype: to
 
 
 class Embedding(nn.Module):
-    """Token embedding plus position.   tokens (B, S), offset (how many came before) → (B, S, D)"""
+    """Token embedding plus position.   tokens (B, S), offset (how many came before) → (B, S, D)
+
+    Rotary positions are not added here: they turn queries and keys inside attention.
+    """
 
     fixed: Tensor
 
@@ -90,9 +110,10 @@ class Embedding(nn.Module):
         positions: Positions = "none",
         exponent: Exponent = "2k/d",
         std: float = 1.0,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.tokens = TokenEmbedding(vocabulary, width, padding, std)
+        self.tokens = TokenEmbedding(vocabulary, width, padding, std, dropout)
         self.positions: Positions = positions
         self.exponent: Exponent = exponent
         self.width = width
@@ -110,7 +131,8 @@ class Embedding(nn.Module):
             case "sinusoidal":
                 table = self.fixed
                 if end > len(table):  # sinusoids have no last position: make more when asked
-                    table = sinusoids(end, self.width, self.exponent).to(table)  # rounded like the first ones
+                    # Rounded as the table was made, so that pieces equal the whole in every precision.
+                    table = sinusoids(end, self.width, self.exponent).to(table)
                 return x + table[offset:end]
             case "learned":
                 if end > len(self.learned):

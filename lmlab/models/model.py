@@ -54,6 +54,7 @@ class ModelConfig(Config):
     """Base of all model configurations; `name` picks the class."""
 
     section: ClassVar[str] = "model"
+    derived: ClassVar = {"classifier_bias": lambda config: config.bias}
     name: str
     layers: int = 2
     """L, the number of layers."""
@@ -61,8 +62,12 @@ class ModelConfig(Config):
     """D, the size of embeddings (and of hidden states unless `hidden` is set)."""
     dropout: float = 0.0
     """Probability of dropping a unit, at the places the model names."""
+    embedding_dropout: float = 0.0
+    """Probability of dropping a symbol wherever it occurs in a pass (word-level dropout)."""
     bias: bool = True
-    """Biases in recurrent cells, attention and classifier."""
+    """Biases in recurrent cells or attention."""
+    classifier_bias: bool = True
+    """A bias in the classifier; follows `bias` unless set."""
     tie: bool = False
     """The classifier uses the embedding's matrix."""
 
@@ -71,8 +76,9 @@ class ModelConfig(Config):
         for name, limit in (("layers", 1000), ("width", 65536)):
             if not 1 <= getattr(self, name) <= limit:
                 raise ConfigError(self.field(name), f"must be between 1 and {limit}", getattr(self, name))
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(self.field("dropout"), "must be at least 0 and below 1", self.dropout)
+        for name in ("dropout", "embedding_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(self.field(name), "must be at least 0 and below 1", getattr(self, name))
         return self
 
     def build(self, vocabulary: int, length: int, padding: int | None) -> LanguageModel:
@@ -83,19 +89,26 @@ class ModelConfig(Config):
 models: Registry[type[ModelConfig]] = Registry("model")
 
 
-class Dropout(nn.Module):
-    """Dropout whose mask is a hash of (key, site, index) instead of a draw from a global generator.
-
-    x (…) → x · keep / (1 − p). The engine sets `key` for each run and step; a padded batch keeps the masks of its
-    first rows, because an element's index counts from the start of the batch. Outside training it passes x on.
-    """
+class Keyed(nn.Module):
+    """A module that draws: `key` is set by the engine for each run and step; its masks are hashes of it."""
 
     key: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("key", torch.zeros((), dtype=torch.int64), persistent=False)
+
+
+class Dropout(Keyed):
+    """Dropout whose mask is a hash of (key, site, index) instead of a draw from a global generator.
+
+    x (…) → x · keep / (1 − p). A padded batch keeps the masks of its
+    first rows, because an element's index counts from the start of the batch. Outside training it passes x on.
+    """
 
     def __init__(self, p: float, site: int) -> None:
         super().__init__()
         self.p, self.site = p, site
-        self.register_buffer("key", torch.zeros((), dtype=torch.int64), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.p == 0 or not self.training:
@@ -113,6 +126,11 @@ class Place(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return x
+
+    @property
+    def is_watched(self) -> bool:
+        """Somebody reads or edits what passes here, so it must really be computed."""
+        return bool(self._forward_hooks)
 
 
 class Reading:

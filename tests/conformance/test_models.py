@@ -21,7 +21,11 @@ OPTIONS = {
         {"positions": "learned", "activation": "relu"},
         {"positions": "none", "tie": True},
         {"exponent": "k/d", "bias": False, "feedforward": 5},
+        {"positions": "rotary", "activation": "swiglu", "key_heads": 2, "norm": "rms", "norm_first": True},
+        {"init": "normal", "feedforward_bias": True, "classifier_bias": False, "norm_first": True},
     ],
+    "rnn": [{"hidden": 6}, {"bias": False, "layers": 1}, {"tie": True, "layers": 3}],
+    "gru": [{"hidden": 6}, {"bias": True, "layers": 1}, {"tie": True, "layers": 3}],
 }
 CASES = [
     pytest.param(models[name](name=name, **{**SMALL, **options}), id="-".join([name, *map(str, options)]))
@@ -118,7 +122,8 @@ def test_what_is_seen_has_the_shapes_of_the_contract(config):
     seen = model.look(tokens)
     width = getattr(config, "hidden", config.width)
     assert seen.hidden_states.shape == (BATCH, config.layers, LENGTH, width)
-    assert (seen.attentions is None) == bool(seen.gates)  # the one or the other
+    if config.name != "rnn":  # an Elman network has neither
+        assert (seen.attentions is None) == bool(seen.gates)  # the one or the other
     if seen.attentions is not None:
         assert seen.attentions.shape == (BATCH, config.layers, config.heads, LENGTH, LENGTH)
         close(seen.attentions.sum(-1), torch.ones(BATCH, config.layers, config.heads, LENGTH, dtype=torch.float64))

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from lmlab.models.attention import MultiHeadAttention, attention_weights, merge_heads, split_heads
+from lmlab.models.attention import MultiHeadAttention, attention_weights, merge_heads, rotate, split_heads
 from lmlab.models.initial import initialise
+from lmlab.models.model import Reading
 
 
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(1, 5))
@@ -76,3 +77,55 @@ def test_keys_and_values_grow_with_the_pieces():
     y, past = attention(x[:, 2:], past)
     assert past[0].shape == (3, 2, 5, 4)
     torch.testing.assert_close(y, attention(x)[0][:, 2:])
+
+
+@pytest.mark.parametrize("key_heads", [1, 2, 4])
+@pytest.mark.parametrize("rotary", [False, True])
+@pytest.mark.parametrize("before", [0, 3])
+def test_both_paths_agree(key_heads, rotary, before):
+    """Plain products and PyTorch's fused attention, whole and in pieces, to 1e-6 in float32."""
+    module = MultiHeadAttention(16, 4, True, key_heads=key_heads, rotary=rotary)
+    initialise(module, 0)
+    x = torch.randn(2, 9, 16)
+    results = {}
+    for path in ("products", "fused"):
+        module.path = path
+        _, past = module(x[:, :before]) if before else (None, None)
+        results[path] = module(x[:, before:], past)[0]
+    torch.testing.assert_close(results["products"], results["fused"], rtol=0, atol=1e-6)
+
+
+def test_the_fused_path_still_shows_its_weights_to_who_looks():
+    module = MultiHeadAttention(8, 2, True)
+    initialise(module, 0)
+    module.path = "fused"
+    with Reading(module) as seen:
+        module(torch.randn(1, 5, 8))
+    assert seen["weights"][0].shape == (1, 2, 5, 5)
+
+
+def test_rotary_scores_depend_on_distance_alone():
+    q, k = torch.randn(1, 1, 1, 8, dtype=torch.float64), torch.randn(1, 1, 1, 8, dtype=torch.float64)
+    scores = [(rotate(q, 5 + shift) @ rotate(k, 2 + shift).transpose(-1, -2)).item() for shift in (0, 1, 40)]
+    assert scores == pytest.approx([scores[0]] * 3, abs=1e-12)
+    assert (rotate(q, 5) @ rotate(k, 3).transpose(-1, -2)).item() != pytest.approx(scores[0], abs=1e-6)
+
+
+def test_rotary_turns_pairs_and_keeps_lengths():
+    x = torch.randn(2, 3, 4, 6, dtype=torch.float64)
+    turned = rotate(x, 7)
+    torch.testing.assert_close(turned.norm(dim=-1), x.norm(dim=-1))
+    assert torch.equal(rotate(x[:, :, :1], 0), x[:, :, :1])  # position 0 is not turned
+
+
+def test_grouped_queries_share_keys_in_order():
+    """Heads 0 and 1 read key head 0, heads 2 and 3 key head 1: the same as full heads with repeated weights."""
+    grouped, full = MultiHeadAttention(8, 4, False, key_heads=2), MultiHeadAttention(8, 4, False)
+    initialise(grouped, 0)
+    q, k, v = grouped.queries_keys_values.weight.detach().split((8, 4, 4))
+    repeat = lambda part: part.view(2, 2, 8).repeat_interleave(2, dim=0).reshape(8, 8)  # noqa: E731
+    with torch.no_grad():
+        full.queries_keys_values.weight.copy_(torch.cat((q, repeat(k), repeat(v))))
+        full.output.weight.copy_(grouped.output.weight)
+    x = torch.randn(2, 5, 8)
+    torch.testing.assert_close(grouped(x)[0], full(x)[0])

@@ -123,7 +123,7 @@ def test_feedforward_follows_width_unless_set():
         ({"feedforward": 0}, "model.feedforward must be between 1 and 1000000; got 0."),
         ({"dropout": 1.0}, "model.dropout must be at least 0 and below 1; got 1.0."),
         ({"dropout": float("nan")}, "model.dropout must be at least 0 and below 1; got nan."),
-        ({"positions": "rotten"}, "model.positions must be 'sinusoidal', 'learned' or 'none'; got 'rotten'."),
+        ({"positions": "rotten"}, "model.positions must be 'sinusoidal', 'learned', 'rotary' or 'none'; got 'rotten'."),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(fields, message):

@@ -107,3 +107,16 @@ def test_gradients_are_those_of_pytorchs_embedding_in_a_stack_too(padding, devic
         alone = functional_call(table, {"weight": weights[run]}, (tokens[run],))
         (own,) = torch.autograd.grad((alone * factors[run]).sum(), weights)
         torch.testing.assert_close(own[run], gradient[run])
+
+
+def test_a_dropped_word_vanishes_everywhere_in_a_pass():
+    embedding = TokenEmbedding(50, 4, None, dropout=0.4)
+    initialise(embedding, 0)
+    embedding.key.fill_(12345)
+    tokens = torch.arange(50).repeat(3, 2)
+    x = embedding.train()(tokens)
+    kept = x.abs().sum(-1) > 0
+    assert (kept == kept[:1, :50].repeat(3, 2)).all()  # the same symbols, wherever they stand
+    assert 15 <= kept[0, :50].sum() <= 45
+    torch.testing.assert_close(x[kept], embedding.weight[tokens][kept] / 0.6)
+    torch.testing.assert_close(embedding.eval()(tokens), embedding.weight[tokens])

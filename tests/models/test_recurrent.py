@@ -8,7 +8,7 @@ import torch
 from lmlab.core.errors import ConfigError
 from lmlab.models.initial import initialise
 from lmlab.models.model import build
-from lmlab.models.recurrent import LSTMCell, LSTMConfig
+from lmlab.models.recurrent import ElmanCell, GRUCell, GRUConfig, LSTMCell, LSTMConfig
 
 DOUBLE = torch.float64
 
@@ -169,3 +169,46 @@ def test_the_gates_seen_from_outside_obey_the_equations():
     before = torch.cat((torch.zeros_like(cell[:, :, :1]), cell[:, :, :-1]), dim=2)
     torch.testing.assert_close(cell, gates["forget_gate"] * before + gates["input_gate"] * gates["candidate"])
     torch.testing.assert_close(seen.hidden_states, gates["output_gate"] * cell.tanh())
+
+
+def pytorchs_names(cell, reference, layer=0):
+    """Copy a cell's weights into one of PyTorch's recurrent modules."""
+    with torch.no_grad():
+        getattr(reference, f"weight_ih_l{layer}").copy_(cell.weight_input)
+        getattr(reference, f"weight_hh_l{layer}").copy_(cell.weight_hidden)
+
+
+def test_the_elman_cell_is_pytorchs_rnn():
+    cell, reference = ElmanCell(3, 5, bias=True).double(), torch.nn.RNN(3, 5, batch_first=True).double()
+    initialise(cell, 0)
+    pytorchs_names(cell, reference)
+    with torch.no_grad():
+        reference.bias_ih_l0.copy_(cell.bias)
+        reference.bias_hh_l0.copy_(cell.bias_hidden)
+    x = torch.randn(2, 7, 3, dtype=torch.float64)
+    state, outputs = (torch.zeros(2, 5, dtype=torch.float64),), []
+    for t in range(7):
+        state = cell(x[:, t], state)
+        outputs.append(state[0])
+    torch.testing.assert_close(torch.stack(outputs, 1), reference(x)[0])
+
+
+def test_the_gru_cell_is_pytorchs_gru_without_biases():
+    """PyTorch also applies the reset gate to the product W_hn h, and orders its rows r z n."""
+    cell, reference = GRUCell(3, 5, bias=False).double(), torch.nn.GRU(3, 5, bias=False, batch_first=True).double()
+    initialise(cell, 0)
+    pytorchs_names(cell, reference)
+    x = torch.randn(2, 7, 3, dtype=torch.float64)
+    state, outputs = (torch.zeros(2, 5, dtype=torch.float64),), []
+    for t in range(7):
+        state = cell(x[:, t], state)
+        outputs.append(state[0])
+    torch.testing.assert_close(torch.stack(outputs, 1), reference(x)[0])
+
+
+def test_gates_of_a_gru_can_be_seen():
+    seen = GRUConfig(width=4, layers=2).build(9, 5, None).eval()
+    initialise(seen, 0)
+    gates = seen.look(torch.tensor([[1, 2, 3]])).gates
+    assert set(gates) == {"reset_gate", "update_gate", "candidate"}
+    assert all(((gate > 0) & (gate < 1)).all() for name, gate in gates.items() if name != "candidate")
