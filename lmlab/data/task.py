@@ -1,8 +1,9 @@
 """What a task gives: a tokenizer, a vocabulary, and a Split of Examples.
 
 Examples are tables of tokens with the same leading axis N. `weights` says which targets count, `groups` names
-slices that get metrics of their own. A Split is rows of one table, so that a stack of runs with different
-splits shares the table and differs only in rows.
+slices that get metrics of their own. A Split is rows of one Table, so that a stack of runs with different
+splits shares the table and differs only in rows. A Table hands out Examples by row: it may hold them ready made
+(arithmetic) or cut them out of a stream of tokens (text), which is then in memory once.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ class Examples:
     def __len__(self) -> int:
         return len(self.inputs)
 
+    @property
+    def length(self) -> int:
+        return self.inputs.shape[-1]
+
     def at(self, rows: Tensor) -> Examples:
         """The rows of the table, any shape of rows in front: rows (…,) → inputs (…, S)."""
         return Examples(self.inputs[rows], self.targets[rows], self.weights[rows], self.groups[rows])
@@ -54,14 +59,37 @@ class Examples:
         return f"Examples({len(self)} × {self.inputs.shape[-1]} tokens)"
 
 
+class Table(Protocol):
+    """N examples of `length` tokens, gathered by row on the device the table is on."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def length(self) -> int: ...
+
+    def at(self, rows: Tensor) -> Examples: ...
+
+    def to(self, device: torch.device) -> Table: ...
+
+
 @dataclass(frozen=True)
 class Split:
     """Which rows of a table are trained on and which are held out."""
 
-    table: Examples
+    table: Table
     train_rows: Tensor
     val_rows: Tensor
     group_names: tuple[str, ...] = ()
+    measured: int = 0
+    """How many rows of each side are evaluated, evenly spaced; 0: all of them."""
+
+    def measured_rows(self, side: Literal["train", "val"]) -> Tensor:
+        """The rows whose loss and accuracy are recorded. Of a limited evaluation both sides show equally many."""
+        rows = self.train_rows if side == "train" else self.val_rows
+        limit = self.measured or len(rows)
+        if len(rows) <= limit:
+            return rows
+        return rows[torch.arange(limit) * len(rows) // limit]
 
     @property
     def train(self) -> Examples:
@@ -95,6 +123,15 @@ class Task(Config):
     def length(self) -> int:
         """S, the number of input tokens of an example."""
         raise NotImplementedError
+
+    @property
+    def symbols(self) -> int:
+        """V, for how many symbols a model is built."""
+        return len(self.tokenizer().vocabulary)
+
+    def symbol_bytes(self) -> Tensor | None:
+        """(V,) UTF-8 bytes each symbol stands for, where losses are to be compared across tokenizers."""
+        return None
 
     @property
     def padding(self) -> int | None:

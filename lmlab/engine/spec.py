@@ -62,9 +62,9 @@ class Training(Config):
     eval_first: int = 100
     """Every step up to this one is evaluated …"""
     eval_period: int = 100
-    """… and every multiple of this one; step 0 and the last step always."""
+    """… and every multiple of this one (0: the end of every epoch); step 0 and the last step always."""
     checkpoint_period: int = 1000
-    """Steps between checkpoints; the last step always has one."""
+    """Steps between checkpoints (0: one after every epoch); the last step always has one."""
     keep_last: int = 1
     """How many of the newest checkpoints stay."""
     keep_best: bool = False
@@ -75,8 +75,8 @@ class Training(Config):
     @model_validator(mode="after")
     def _check(self) -> Self:
         at_least = {
-            "steps": 1, "batch_size": 1, "warmup": 0, "eval_first": 0, "eval_period": 1,
-            "checkpoint_period": 1, "keep_last": 1, "keep_every": 0,
+            "steps": 1, "batch_size": 1, "warmup": 0, "eval_first": 0, "eval_period": 0,
+            "checkpoint_period": 0, "keep_last": 1, "keep_every": 0,
         }  # fmt: skip
         for name, least in at_least.items():
             if not least <= getattr(self, name) <= 10**9:
@@ -97,12 +97,12 @@ class Training(Config):
             )
         return self
 
-    def is_evaluated(self, step: int, total: int) -> bool:
+    def is_evaluated(self, step: int, total: int, per_epoch: int) -> bool:
         """Step 0, the first ones, every multiple of the period, the last."""
-        return step <= self.eval_first or step % self.eval_period == 0 or step == total
+        return step <= self.eval_first or step % (self.eval_period or per_epoch) == 0 or step == total
 
-    def is_saved(self, step: int, total: int) -> bool:
-        return (step > 0 and step % self.checkpoint_period == 0) or step == total
+    def is_saved(self, step: int, total: int, per_epoch: int) -> bool:
+        return (step > 0 and step % (self.checkpoint_period or per_epoch) == 0) or step == total
 
 
 class Seeds(Config):
@@ -166,8 +166,8 @@ class RunSpec(Config):
 
     def build_model(self, dtype: torch.dtype = torch.float32) -> LanguageModel:
         """The model with its initial weights."""
-        task, vocabulary = self.task, len(self.task.tokenizer().vocabulary)
-        return build(self.model, vocabulary, task.length, task.padding, seed=self.seeds.init, dtype=dtype)
+        task = self.task
+        return build(self.model, task.symbols, task.length, task.padding, seed=self.seeds.init, dtype=dtype)
 
     @property
     def seed(self) -> int:

@@ -22,8 +22,9 @@ from torch.func import functional_call, vmap
 
 from lmlab.core.device import Precision, arithmetic, parameter_dtype
 from lmlab.core.randomness import fold, stream
-from lmlab.data.task import Examples, Family, Split
+from lmlab.data.task import Family, Split
 from lmlab.engine.losses import example_accuracies, example_losses, example_weights, reduce
+from lmlab.engine.measures import Measures
 from lmlab.engine.optimizers import MOMENTS, Hyper, clipped, propose
 from lmlab.engine.order import BatchOrder
 from lmlab.engine.schedules import factor
@@ -32,8 +33,8 @@ from lmlab.models.model import Keyed
 
 ALIGNMENT = 4
 """Parameters start at multiples of 16 bytes, which matrix kernels load fastest."""
-EVALUATION_TOKENS = 2**21
-"""Tokens of all runs together that are evaluated at once."""
+EVALUATION_LOGITS = 2**26
+"""Logits of all runs together that are made at once in an evaluation: 256 MiB in fp32."""
 
 
 class Layout:
@@ -82,7 +83,7 @@ class Readout:
     """What one evaluation of the stack says; the first axis is the run."""
 
     step: int
-    slices: tuple[tuple[str, str], ...]
+    measures: Measures
     losses: Tensor  # (R, K)
     accuracies: Tensor  # (R, K)
     norms: Tensor  # (R,) ‖θ‖₂
@@ -97,6 +98,8 @@ def shape_of(spec: RunSpec, split: Split) -> str:
     task = {name: value for name, value in spec.task.to_json().items() if name not in spec.task.only_rows}
     training = {name: value for name, value in spec.training.to_json().items() if name not in spec.training.per_run}
     training["steps"] = spec.total_steps(len(split.train_rows))
+    if not (spec.training.eval_period and spec.training.checkpoint_period):
+        training["per_epoch"] = spec.batches_per_epoch(len(split.train_rows))
     return json.dumps([task, spec.model.to_json(), training], sort_keys=True)
 
 
@@ -148,9 +151,11 @@ class Stack:
             [spec.seeds.order for spec in specs],
             device,
         )
-        table = splits[0].table
-        self.table = Examples(table.inputs, table.targets, table.weights.to(dtype), table.groups).to(device)
-        self.slices, self.slice_weights = _slices(splits, self.table, self.family)
+        self.per_epoch = specs[0].batches_per_epoch(len(splits[0].train_rows))
+        self.table = splits[0].table.to(device)
+        task = specs[0].task
+        chunk = max(1, EVALUATION_LOGITS // (runs * self.table.length * task.symbols))
+        self.measures = Measures(splits, self.table, device, self.family, task.symbol_bytes(), chunk)
         self.block = self.order.block(0)
 
     def __len__(self) -> int:
@@ -166,7 +171,7 @@ class Stack:
         update = self.step + 1
         rows = self.block.index_select(0, (self.step % self.order.block_steps).reshape(1))[0]
         batch = self.table.at(rows.clamp(min=0))
-        weights = batch.weights * (rows >= 0).unsqueeze(-1)
+        weights = (batch.weights * (rows >= 0).unsqueeze(-1)).to(self.theta.dtype)
         theta = self.theta.detach().requires_grad_()
         with arithmetic(self.precision, self.device):
             losses = self._losses(theta, fold(self.dropout_keys, update), batch.inputs, batch.targets, weights)
@@ -194,28 +199,25 @@ class Stack:
         → (R, 2K + 5) float64: K losses, K accuracies, ‖θ‖₂, loss, gradient norm, rate, diverged_at
         """
         self.model.eval()
-        runs, examples = len(self), len(self.table)
-        chunk = max(1, EVALUATION_TOKENS // (runs * self.table.inputs.shape[-1]))
-        sums = torch.zeros(2, runs, len(self.slices), dtype=torch.float64, device=self.device)
+        measures = self.measures
+        sums = torch.zeros(2, len(self), len(measures.names), dtype=torch.float64, device=self.device)
         with torch.no_grad(), arithmetic(self.precision, self.device):
-            for start in range(0, examples, chunk):
-                part = slice(start, min(start + chunk, examples))
-                each = self._measure(
-                    self.theta, self.table.inputs[part], self.table.targets[part], self.table.weights[part]
-                )
-                for kind, values in enumerate(each):
-                    sums[kind] += torch.einsum("rkn,rn->rk", self.slice_weights[:, :, part], values.double())
-            means = sums / self.slice_weights.sum(-1)
+            for part in measures.parts:
+                batch = self.table.at(measures.rows[part])
+                shared = (batch.inputs, batch.targets, batch.weights.to(self.theta.dtype))
+                for kind, values in enumerate(self._measure(self.theta, *shared)):
+                    sums[kind] += torch.einsum("rkn,rn->rk", measures.weights[:, :, part], values.double())
+            means = sums / measures.totals
             norm = self.theta.double().norm(dim=1, keepdim=True)
             return torch.cat((means[0], means[1], norm, self.last.T, self.diverged_at.unsqueeze(1)), dim=1)
 
     def readout(self, step: int, numbers: Tensor) -> Readout:
         """The tensor of `evaluate`, taken apart on the host."""
-        numbers, count = numbers.cpu(), len(self.slices)
+        numbers, count = numbers.cpu(), len(self.measures.names)
         norm, loss, gradient, rate, diverged = numbers[:, 2 * count :].unbind(1)
         return Readout(
             step,
-            self.slices,
+            self.measures,
             numbers[:, :count],
             numbers[:, count : 2 * count],
             norm,
@@ -273,24 +275,3 @@ def _hyper(specs: Sequence[RunSpec], dtype: torch.dtype, device: torch.device) -
         weight_decay=column([t.weight_decay for t in trainings]),
         clip=column([t.clip or float("inf") for t in trainings]),
     )
-
-
-def _slices(splits: Sequence[Split], table: Examples, family: Family) -> tuple[tuple[tuple[str, str], ...], Tensor]:
-    """Which examples make up which metric: names (split, group) of the K slices, and weights (R, K, N) float64."""
-    device = table.inputs.device
-    each = example_weights(table.weights, family).double()
-    names: list[tuple[str, str]] = []
-    columns: list[Tensor] = []
-    for split_name in ("train", "val"):
-        rows = [getattr(split, f"{split_name}_rows") for split in splits]
-        if any(len(own) == 0 for own in rows):
-            continue
-        member = torch.zeros(len(splits), len(table), dtype=torch.float64, device=device)
-        for run, own in enumerate(rows):
-            member[run, own.to(device)] = 1.0
-        names.append((split_name, "all"))
-        columns.append(member * each)
-        for group, group_name in enumerate(splits[0].group_names):
-            names.append((split_name, group_name))
-            columns.append(member * each * (table.groups == group))
-    return tuple(names), torch.stack(columns, dim=1)

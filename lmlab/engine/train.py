@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import exp, isfinite, log
 from typing import Literal
 
 import torch
@@ -146,11 +146,11 @@ def _train_stack(
     while step < total and alive:
         drive.advance(step)
         step += 1
-        if training.is_evaluated(step, total):
+        if training.is_evaluated(step, total, stack.per_epoch):
             yield from measure()
             last_sign = time.monotonic()
         stopping = step < total and stop()
-        if alive and (training.is_saved(step, total) or stopping):
+        if alive and (training.is_saved(step, total, stack.per_epoch) or stopping):
             yield from bury(stack.diverged_at.tolist())  # a run that failed since the last evaluation has no checkpoint
             for member in alive:
                 yield stack.snapshot(member, step)
@@ -186,9 +186,14 @@ def _rows(readout: Readout, member: int, run: str) -> Iterator[Row]:
 
 def _all_rows(readout: Readout, member: int, run: str) -> Iterator[Row]:
     step = readout.step
-    for index, (split, group) in enumerate(readout.slices):
-        yield Row(run, step, split, group, "loss", float(readout.losses[member, index]))
+    ratio = readout.measures.tokens_per_byte
+    for index, (split, group) in enumerate(readout.measures.names):
+        loss = float(readout.losses[member, index])
+        yield Row(run, step, split, group, "loss", loss)
         yield Row(run, step, split, group, "accuracy", float(readout.accuracies[member, index]))
+        if ratio is not None:
+            yield Row(run, step, split, group, "perplexity", exp(min(loss, 700.0)))
+            yield Row(run, step, split, group, "bits_per_byte", loss * float(ratio[member, index]) / log(2))
     yield Row(run, step, "run", "all", "norm", float(readout.norms[member]))
     if step:  # step 0 is the untrained model: there was no update to speak of
         yield Row(run, step, "train", "all", "batch_loss", float(readout.batch_losses[member]))

@@ -133,8 +133,8 @@ def test_another_model_starts_from_its_own_defaults():
         ({"training.batch_size": 0}, "training.batch_size must be between 1 and 10⁹; got 0."),
         ({"training.warmup": -1}, "training.warmup must be between 0 and 10⁹; got -1."),
         ({"training.eval_first": -1}, "training.eval_first must be between 0 and 10⁹; got -1."),
-        ({"training.eval_period": 0}, "training.eval_period must be between 1 and 10⁹; got 0."),
-        ({"training.checkpoint_period": 0}, "training.checkpoint_period must be between 1 and 10⁹; got 0."),
+        ({"training.eval_period": -1}, "training.eval_period must be between 0 and 10⁹; got -1."),
+        ({"training.checkpoint_period": -1}, "training.checkpoint_period must be between 0 and 10⁹; got -1."),
         ({"training.keep_last": 0}, "training.keep_last must be between 1 and 10⁹; got 0."),
         ({"training.lr": 0.0}, "training.lr must be above 0; got 0.0. Try 0.001."),
         ({"training.lr": nan}, "training.lr must be a finite number, 0 or more; got nan."),
@@ -226,9 +226,9 @@ def test_batches_per_epoch_hold_every_example(size, batch_size):
 def test_document_000s_grid():
     """Steps 0 to 100, every hundredth, and the last, of 10,001."""
     training = Training()
-    evaluated = [step for step in range(10_002) if training.is_evaluated(step, 10_001)]
+    evaluated = [step for step in range(10_002) if training.is_evaluated(step, 10_001, per_epoch=1)]
     assert evaluated == [*range(101), *range(200, 10_001, 100), 10_001]
-    saved = [step for step in range(10_002) if training.is_saved(step, 10_001)]
+    saved = [step for step in range(10_002) if training.is_saved(step, 10_001, per_epoch=1)]
     assert saved == [*range(1000, 10_001, 1000), 10_001]
 
 
@@ -238,7 +238,7 @@ def test_document_000s_grid():
 )
 def test_a_grid_has_both_ends(first, period, total, evaluated):
     training = Training(eval_first=first, eval_period=period)
-    assert [step for step in range(total + 1) if training.is_evaluated(step, total)] == evaluated
+    assert [step for step in range(total + 1) if training.is_evaluated(step, total, per_epoch=7)] == evaluated
 
 
 # --- seeds -----------------------------------------------------------------------------------------------------------
@@ -283,3 +283,9 @@ def test_the_init_seed_alone_decides_the_weights():
     small = LSTM.override({"model.width": 8})
     assert first(small).equal(first(small.override({"seeds.split": 3, "seeds.order": 4, "seeds.dropout": 5})))
     assert not first(small).equal(first(small.override({"seeds.init": 1})))
+
+
+def test_a_period_of_zero_is_an_epoch():
+    training = Training(eval_first=0, eval_period=0, checkpoint_period=0)
+    assert [step for step in range(12) if training.is_evaluated(step, 11, per_epoch=4)] == [0, 4, 8, 11]
+    assert [step for step in range(12) if training.is_saved(step, 11, per_epoch=4)] == [4, 8, 11]
