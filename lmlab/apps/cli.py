@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmlab import __version__
-from lmlab.apps import run_commands, study_commands
+from lmlab.apps import run_commands, speech_commands, study_commands
 from lmlab.apps.options import Device, JsonFlag, LabFolder, RunName, new_app
 from lmlab.core.errors import LabError
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 app = new_app("A laboratory for small language models.")
 app.add_typer(study_commands.app, name="study")
 app.add_typer(run_commands.app, name="runs")
+for command in (speech_commands.generate, speech_commands.predict, speech_commands.score):
+    app.command()(command)
 
 
 @app.callback(invoke_without_command=True)
@@ -83,9 +85,7 @@ def cost(
 
     ((_, spec),) = specs_of(recipe, overrides=dict(parse_assignment(text) for text in assignments or []))
     task = spec.task
-    found = cost_of(
-        spec.model, len(task.tokenizer().vocabulary), task.length, task.length if tokens is None else tokens
-    )
+    found = cost_of(spec.model, task.symbols, task.length, task.length if tokens is None else tokens)
     document = {"recipe": recipe, **found.to_json()}
 
     def render() -> None:
@@ -148,7 +148,7 @@ def _final(run: Run, number: Any) -> list[str]:
 def main() -> None:
     """Run the command line; every LabError and every wrong option is one line and exit status 2."""
     try:
-        status = app(standalone_mode=False)
+        status = app(standalone_mode=False, prog_name="lmlab")
     except LabError as error:
         status = _complain(str(error))
     except (typer.Abort, KeyboardInterrupt):
@@ -161,9 +161,12 @@ def main() -> None:
         # Some versions of typer carry their own copy of click: its errors are known by what they can do.
         if not hasattr(error, "format_message"):
             raise
-        context = getattr(error, "ctx", None)
+        message, context = error.format_message(), getattr(error, "ctx", None)  # type: ignore[attr-defined]
+        if type(error).__name__ == "NoArgsIsHelpError":  # its message is the help, to be read as it stands
+            print(message, file=sys.stderr)
+            sys.exit(2)
         hint = f" See: {context.command_path} --help" if context else ""
-        status = _complain(f"{error.format_message()}{hint}")  # type: ignore[attr-defined]
+        status = _complain(f"{message}{hint}")
     sys.exit(status if isinstance(status, int) else 0)
 
 

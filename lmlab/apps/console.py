@@ -58,12 +58,12 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], num
 
 
 def number(value: float | None) -> str:
-    """A metric to read: steps in full, small losses in powers of ten."""
+    """A metric to read: steps in full, very small and very large losses in powers of ten."""
     if value is None:
         return "–"
-    if isinstance(value, int) or value == int(value):
+    if isinstance(value, int) or (abs(value) < 1e6 and value == int(value)):
         return f"{int(value):,}"
-    return f"{value:.3e}" if abs(value) < 1e-3 else f"{value:.4f}"
+    return f"{value:.4f}" if 1e-3 <= abs(value) < 1e6 else f"{value:.3e}"
 
 
 def duration(seconds: float) -> str:

@@ -1,5 +1,5 @@
 """Tasks: what a model is trained on, and how that is counted."""
 
-from lmlab.data import arithmetic  # importing registers the tasks
+from lmlab.data import arithmetic, text, transcripts  # importing registers the tasks
 
-__all__ = ["arithmetic"]
+__all__ = ["arithmetic", "text", "transcripts"]

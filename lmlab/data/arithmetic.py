@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, model_validator
 from lmlab.core.config import as_tuple
 from lmlab.core.errors import ConfigError, DataError
 from lmlab.core.randomness import permutations, stream
-from lmlab.data.task import Examples, Family, Split, Task, tasks
+from lmlab.data.task import Examples, Family, Speech, Split, Task, Tokenizer, tasks
 
 ORDER_NAMES = {2: "binary", 3: "ternary"}
 SPECIALS = ("=", "BOS", "EOS", "PAD")
@@ -92,8 +92,12 @@ class Arithmetic(Task):
             raise ConfigError(self.field("p"), f"is too large for orders {list(self.orders)}", self.p, "Try p ≤ 150.")
         return self
 
-    def tokenizer(self) -> ArithmeticTokenizer:
+    def build_tokenizer(self) -> ArithmeticTokenizer:
         return ArithmeticTokenizer(max(self.p, self.q), self.operator)
+
+    def speech(self, tokenizer: Tokenizer) -> Speech:
+        ids = {symbol: index for index, symbol in enumerate(tokenizer.vocabulary)}
+        return Speech(stop=(ids["EOS"],), hidden=(ids["BOS"], ids["PAD"]), after=(ids["EOS"],))
 
     @property
     def length(self) -> int:
@@ -101,7 +105,7 @@ class Arithmetic(Task):
 
     @property
     def padding(self) -> int:
-        return self.tokenizer().ids("PAD")[0]
+        return self.build_tokenizer().ids("PAD")[0]
 
     def equations(self, order: int) -> list[tuple[tuple[int, ...], int]]:
         """All (operands, result) of an order, in lexicographic order of the operands."""
@@ -160,7 +164,7 @@ class Arithmetic(Task):
 def _table(p: int, q: int, operator: Operator, orders: tuple[int, ...], symmetric: bool, counted: Counted) -> Examples:
     """Shorter equations are padded with PAD, which never counts."""
     task = Arithmetic(p=p, q=q, operator=operator, orders=orders, symmetric=symmetric, counted=counted)
-    bos, eos, pad, equals, sign = task.tokenizer().ids("BOS", "EOS", "PAD", "=", operator)
+    bos, eos, pad, equals, sign = task.build_tokenizer().ids("BOS", "EOS", "PAD", "=", operator)
     rows, groups = [], []
     for group, order in enumerate(orders):
         for operands, result in task.equations(order):

@@ -33,6 +33,20 @@ class Tokenizer(Protocol):
 
 
 @dataclass(frozen=True)
+class Speech:
+    """How a task's sequences begin and end, in ids: what generating and scoring must know beside the tokenizer."""
+
+    before: tuple[int, ...] = ()
+    """Put in front of what is typed."""
+    stop: tuple[int, ...] = ()
+    """Ends a generated sequence."""
+    hidden: tuple[int, ...] = ()
+    """Never generated."""
+    after: tuple[int, ...] = ()
+    """Completes a sequence that is scored."""
+
+
+@dataclass(frozen=True)
 class Examples:
     """inputs, targets (N, S) int64; weights (N, S) float, 1 where the target counts; groups (N,) int64."""
 
@@ -112,7 +126,7 @@ class Task(Config):
     only_rows: ClassVar[frozenset[str]] = frozenset()
     name: str
 
-    def tokenizer(self) -> Tokenizer:
+    def build_tokenizer(self) -> Tokenizer:
         raise NotImplementedError
 
     def split(self, seed: int) -> Split:
@@ -124,10 +138,13 @@ class Task(Config):
         """S, the number of input tokens of an example."""
         raise NotImplementedError
 
+    def speech(self, tokenizer: Tokenizer) -> Speech:  # noqa: ARG002
+        return Speech()
+
     @property
     def symbols(self) -> int:
         """V, for how many symbols a model is built."""
-        return len(self.tokenizer().vocabulary)
+        return len(self.build_tokenizer().vocabulary)
 
     def symbol_bytes(self) -> Tensor | None:
         """(V,) UTF-8 bytes each symbol stands for, where losses are to be compared across tokenizers."""

@@ -54,7 +54,7 @@ class Checkpoints:
         path.unlink(missing_ok=True)  # a checkpoint that is being replaced must not vouch for new tensors
         _write(path.with_suffix(".safetensors"), data)
         _write(path, json.dumps(record).encode())
-        self._retain(training)
+        self._retain(training, snapshot.step)
 
     def entries(self) -> list[Entry]:
         """All checkpoints that have their name, oldest first; unreadable ones are left out."""
@@ -108,8 +108,9 @@ class Checkpoints:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def _retain(self, training: Training) -> None:
-        entries = self.entries()
+    def _retain(self, training: Training, step: int) -> None:
+        # One further on than the run itself is damaged, or it would have been resumed from: it is not the newest.
+        entries = [entry for entry in self.entries() if entry.step <= step]
         kept = {entry.step for entry in entries[-training.keep_last :]}
         if training.keep_every:
             kept |= {entry.step for entry in entries if entry.step % training.keep_every == 0}

@@ -23,7 +23,7 @@ class Lab:
 
     def __init__(self, path: str | Path | None = None, *, create: bool = False) -> None:
         self.path = Path(path or os.environ.get("LMLAB_HOME") or DEFAULT)
-        if self.path.exists() and not self.path.is_dir():
+        if os.path.exists(self.path) and not self.path.is_dir():
             raise StoreError(f"the lab must be a folder; {self.path} is a file. Give another with --lab.")
         if create:
             try:
@@ -38,15 +38,29 @@ class Lab:
     def existing(cls, path: str | Path | None = None) -> Lab | None:
         """The lab if there is one already; reading never makes one."""
         place = Path(path or os.environ.get("LMLAB_HOME") or DEFAULT)
-        return cls(path) if place.exists() and (not place.is_dir() or (place / "lab.sqlite").exists()) else None
+        there = os.path.exists(place / "lab.sqlite" if os.path.isdir(place) else place)
+        return cls(path) if there else None
 
     def checkpoints(self, run: str) -> Checkpoints:
         from lmlab.runs.checkpoints import Checkpoints
 
         return Checkpoints(self.path / "checkpoints", run)
 
+    def tokenizer_path(self, run: str) -> Path:
+        """Where the tokenizer of a run on text lies: what was learnt from a file must outlive the file."""
+        return self.path / "tokenizers" / f"{run}.json"
+
     def register(self, specs: Iterable[tuple[str, RunSpec]]) -> None:
-        """Make (label, spec) pairs known, as waiting runs."""
+        """Make (label, spec) pairs known, as waiting runs, and keep their tokenizers."""
+        from lmlab.data.stored import StoredTokenizer
+        from lmlab.data.tokenizer_files import save_tokenizer
+
+        specs = list(specs)
+        for _, spec in specs:
+            tokenizer, path = spec.task.build_tokenizer(), self.tokenizer_path(spec.run_id)
+            if isinstance(tokenizer, StoredTokenizer) and not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                save_tokenizer(tokenizer, path)
         self.store.register(
             {
                 "run": spec.run_id,
@@ -73,6 +87,7 @@ class Lab:
         """Forget a run: its row and metrics first, then its checkpoints."""
         self.store.delete(run)
         self.checkpoints(run).delete()
+        self.tokenizer_path(run).unlink(missing_ok=True)
 
     def __repr__(self) -> str:
         return f"Lab({str(self.path)!r})"

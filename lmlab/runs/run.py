@@ -10,6 +10,7 @@ from lmlab.runs.extrema import extrema
 from lmlab.runs.store import Curve, RunRow
 
 if TYPE_CHECKING:
+    from lmlab.data.task import Tokenizer
     from lmlab.engine.spec import RunSpec
     from lmlab.models.model import LanguageModel
     from lmlab.runs.lab import Lab
@@ -86,6 +87,13 @@ class Run:
         for name, parameter in parameters.items():
             parameter.data.copy_(snapshot.parameters[name])
         return model.eval()
+
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer the run was trained with, kept beside it where it was learnt from a text."""
+        from lmlab.data.tokenizer_files import load_tokenizer
+
+        path = self.lab.tokenizer_path(self.id)
+        return load_tokenizer(path) if path.exists() else self.spec.task.build_tokenizer()
 
     def __repr__(self) -> str:
         return (

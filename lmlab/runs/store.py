@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from sqlite3 import SQLITE_BUSY, OperationalError
 from typing import Any
 
 import numpy as np
@@ -143,7 +144,7 @@ class Store:
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
-        if not create and not path.exists():
+        if not create and not os.path.exists(path):
             raise StoreError(f"there is no lab at {path.parent}. Train something first, or give another with --lab.")
         self._engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": BUSY_SECONDS})
         event.listen(self._engine, "connect", _configure)
@@ -356,8 +357,21 @@ class Store:
 
 def _configure(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # SQLAlchemy's BEGIN below is the only one
-    for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+    _write_ahead(connection)
+    for pragma in ("synchronous = FULL", "foreign_keys = ON"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _write_ahead(connection: Any) -> None:
+    """Where several processes make a database at once, one switches the mode; SQLite turns the others away unwaited."""
+    for attempt in range(BUSY_SECONDS * 100, -1, -1):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != SQLITE_BUSY or not attempt:
+                raise
+        time.sleep(0.01)
 
 
 def _begin(connection: sa.Connection) -> None:

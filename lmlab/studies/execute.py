@@ -180,6 +180,7 @@ class Recorder:
                     if (row.metric, row.group) == ("loss", "all"):  # val comes after train and replaces it
                         self._val_loss[row.run] = (step, row.value)
             case Snapshot(run=run, step=step):
+                self.lab.store.append({run: self.open[run]}, step, ())  # refused when the run was taken over
                 at, loss = self._val_loss.get(run, (-1, 0.0))
                 self.lab.checkpoints(run).save(record, loss if at == step else None, self.specs[run].training)
             case Ended(run=run, status=status, step=step):

@@ -53,7 +53,7 @@ def test_without_a_validation_curve_its_numbers_are_missing_and_the_others_stay(
 
 
 def test_nothing_evaluated_within_the_limit_is_missing_too():
-    assert set(extrema({key: value for key, value in CURVES.items()}, limit=-1).values()) == {None}
+    assert set(extrema(CURVES, limit=-1).values()) == {None}
 
 
 @pytest.mark.parametrize(

@@ -27,9 +27,9 @@ def store(path: Path):
 
 
 @pytest.fixture
-def other(store: Store, path: Path):
+def other(store: Store):
     """The same database opened a second time, as by another process."""
-    other = Store(path, create=False)
+    other = Store(store.path, create=False)
     yield other
     other.close()
 

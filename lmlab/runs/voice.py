@@ -1,0 +1,110 @@
+"""A trained run that speaks: generate, predict and score in text instead of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lmlab.core.errors import DataError
+from lmlab.data.arithmetic import ArithmeticTokenizer
+from lmlab.models.decoding import predict, starts, stream
+from lmlab.models.sampling import Sampling
+from lmlab.models.scoring import Score, score_long
+from lmlab.runs.run import Run
+
+
+@dataclass(frozen=True)
+class Said:
+    """A piece of a continuation: its text and the token behind it."""
+
+    text: str
+    token: int
+    logprob: float
+
+
+class Voice:
+    """A run's model with its tokenizer and the marks its sequences begin and end with."""
+
+    def __init__(self, run: Run, step: int | None = None) -> None:
+        self.model, self.tokenizer = run.model(step), run.tokenizer()
+        self.speech, self.window = run.spec.task.speech(self.tokenizer), run.spec.task.length
+        room = self.model.get_parameter("embedding.tokens.weight").shape[0]
+        if len(self.tokenizer.vocabulary) > room:
+            raise DataError(
+                f"the tokenizer of run {run.id} has {len(self.tokenizer.vocabulary)} symbols, its model {room}: "
+                "they do not belong together."
+            )
+
+    @property
+    def separated(self) -> bool:
+        """Symbols are words: a blank stands between them."""
+        return isinstance(self.tokenizer, ArithmeticTokenizer)
+
+    def ids(self, prompt: str) -> list[int]:
+        """What the model reads for a prompt; symbols outside the vocabulary are refused by name."""
+        return [*self.speech.before, *self.tokenizer.encode(prompt)] if prompt or self.speech.before else []
+
+    def stream(self, prompt: str, options: Sampling, stop_text: str = "") -> Iterator[Said]:
+        """The continuation, token by token; it ends at the task's end mark or where `stop_text` would appear."""
+        options = options.model_copy(
+            update={
+                "stop": self.speech.stop,
+                "forbidden": (*options.forbidden, *self.speech.hidden),
+                "window": options.window or self.window,
+            }
+        )
+        prompts = starts(self.model, [self.ids(prompt)], options)
+        said: list[int] = []
+        if not prompt and not self.speech.before:
+            yield Said(self.tokenizer.decode(prompts[0]), prompts[0][0], 0.0)  # the random symbol it starts from
+        text = ""
+        for step in stream(self.model, prompts, options):
+            if step.token in self.speech.stop:
+                return
+            said.append(step.token)
+            longer = self.tokenizer.decode(said)
+            if stop_text and stop_text in longer:
+                rest = longer[len(text) : longer.index(stop_text)]
+                if rest:
+                    yield Said(rest, step.token, step.logprob)
+                return
+            yield Said(longer[len(text) :], step.token, step.logprob)
+            text = longer
+
+    def generate(self, prompt: str, options: Sampling, stop_text: str = "") -> dict[str, Any]:
+        """{"text", "tokens", "logprobs"} of the continuation."""
+        pieces = list(self.stream(prompt, options, stop_text))
+        return {
+            "prompt": prompt,
+            "text": "".join(piece.text for piece in pieces),
+            "tokens": [self.tokenizer.decode([piece.token]) for piece in pieces],
+            "logprobs": [piece.logprob for piece in pieces],
+        }
+
+    def predict(self, prompt: str, steps: int, top: int = 5) -> dict[str, Any]:
+        """{"steps": [{"token", "probability", "top"}]}: each step goes on from the most probable symbol before it."""
+        found = predict(self.model, self.ids(prompt), steps, top, window=self.window)
+        symbol = self.tokenizer.vocabulary
+        return {
+            "steps": [
+                {
+                    "token": symbol[guess.token],
+                    "probability": guess.probability,
+                    "top": [[symbol[token], probability] for token, probability in guess.top],
+                }
+                for guess in found.steps
+            ]
+        }
+
+    def score(self, text: str, stride: int = 0) -> dict[str, Any]:
+        """{"logprob", "tokens", "nll", "perplexity", "bits_per_byte"} of a complete text with its end mark.
+
+        Where nothing comes before a text, its first token has no context and is not scored.
+        """
+        ids = [*self.ids(text), *self.speech.after]
+        if len(ids) < 2:
+            raise DataError("there is nothing to score: the text needs at least two symbols.")
+        found: Score = score_long(self.model, ids, self.window, stride or max(1, self.window // 2))
+        unscored = "" if self.speech.before else self.tokenizer.decode(ids[:1])
+        return found.to_json(len(text.encode()) - (len(unscored.encode()) if text.startswith(unscored) else 0))
