@@ -1,6 +1,6 @@
 """Milliseconds per run and training step of the arithmetic recipes, evaluation apart.
 
-    python -m benchmarks.step_time [--device cuda] [--precision tf32] [--runs 2,32]
+python -m benchmarks.step_time [--device cuda] [--precision tf32] [--runs 2,32]
 """
 
 from __future__ import annotations

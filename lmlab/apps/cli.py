@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lmlab import __version__
-from lmlab.apps import run_commands, speech_commands, study_commands
+from lmlab.apps import data_commands, run_commands, speech_commands, study_commands
 from lmlab.apps.options import Device, JsonFlag, LabFolder, RunName, new_app
 from lmlab.core.errors import LabError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 app = new_app("A laboratory for small language models.")
 app.add_typer(study_commands.app, name="study")
 app.add_typer(run_commands.app, name="runs")
+app.add_typer(data_commands.app, name="data")
 for command in (speech_commands.generate, speech_commands.predict, speech_commands.score):
     app.command()(command)
 

@@ -77,8 +77,8 @@ class ByteBPE(StoredTokenizer):
     ) -> Self:
         """Learn from texts, each on its own; special tokens in them are left out.
 
-        `trainer="rust"` uses the trainer of the package tokenizers, faster on large texts. It resolves ties by
-        ids, so it may learn other merges.
+        `trainer="rust"` uses the trainer of the package tokenizers: it reads on all cores and resolves ties by ids, so
+        it may learn other merges. On two cores it was no faster (2 MB, 10,000 symbols: 1.7 s against 1.6 s).
         """
         if trainer not in ("python", "rust"):
             raise ConfigError("trainer", "must be python or rust", trainer)

@@ -22,16 +22,6 @@ from lmlab.data.pretokens import BYTE_SYMBOLS, pretokens, read_bytes, show_bytes
 from lmlab.data.stored import FORMAT, StoredTokenizer, different_strings, fields_of, outside, pairs_of_strings, refused
 
 
-def without_speakers(text: str) -> list[str]:
-    """The spoken lines of a play: empty lines, and the line that names the speaker after each, are left out."""
-    spoken, speaker = [], True
-    for line in text.split("\n"):
-        if line and not speaker:
-            spoken.append(line)
-        speaker = not line
-    return spoken
-
-
 class CorpusBPE(StoredTokenizer):
     """A closed vocabulary of the symbols of one corpus and their merges."""
 

@@ -35,8 +35,8 @@ except ImportError:  # not on this system: two downloads at once are then caught
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that have come and the bytes there are."""
-ATTEMPTS: Final = 4
-"""How often a broken connection is taken up again within one call."""
+ATTEMPTS: Final = 50
+"""How often a broken connection is taken up again within one call, at most."""
 CHUNK: Final = 2**18
 
 
@@ -61,11 +61,13 @@ def fetch(
     entry, folder = _entry(name), Path(folder)
     if (found := find(entry, folder)) is not None:
         return found
-    path = folder / entry.file
     _check_address(entry.address, loopback)
-    try:
+    with _kept(entry, folder):
         folder.mkdir(parents=True, exist_ok=True)
         with _alone(folder, entry):
+            if (found := find(entry, folder)) is not None:  # another process was faster
+                return found
+            path = folder / entry.file
             if given := path.exists():  # an archive put there by hand
                 _verify(path, entry, path)
             else:
@@ -74,30 +76,27 @@ def fetch(
                 _verify(part, entry, path)
                 os.replace(part, path)
                 _sync(folder)
-            if entry.archive:
-                _unpack(path, folder / entry.name)
-                if not given:
-                    path.unlink()  # the sound of the speech, which is not needed
-    except OSError as error:
-        raise DataError(f"{entry.name} cannot be kept in {folder}: {error.strerror or error}.") from None
-    return folder / entry.name if entry.archive else path
+            if not entry.archive:
+                return path
+            _unpack(path, folder / entry.name)
+            if not given:
+                path.unlink()  # the sound of the speech, which is not needed
+    return folder / entry.name
 
 
 def find(name: str | Corpus, folder: str | Path) -> Path | None:
     """The path of a corpus in the folder, or None where there is none; DataError where it is damaged."""
     entry, folder = _entry(name), Path(folder)
-    if entry.archive:
-        tree = folder / entry.name
-        if not tree.is_dir():
-            return None
-        if _recorded(tree) != _tree_digest(tree):
-            raise DataError(f"{tree} is not as it was unpacked. Remove it and fetch {entry.name} again.")
-        return tree
-    path = folder / entry.file
-    if not path.exists():
+    path, tree = folder / entry.file, folder / entry.name
+    with _kept(entry, folder):
+        if entry.archive:
+            if tree.is_dir() and _recorded(tree) != _tree_digest(tree):
+                raise DataError(f"{tree} is not as it was unpacked. Remove it and fetch {entry.name} again.")
+            return tree if tree.is_dir() else None
+        if path.exists():
+            _verify(path, entry, path)
+            return path
         return None
-    _verify(path, entry, path)
-    return path
 
 
 def by_hand(name: str | Corpus, folder: str | Path) -> str:
@@ -115,10 +114,10 @@ def _entry(name: str | Corpus) -> Corpus:
 
 
 def _download(entry: Corpus, part: Path, opener: OpenerDirector, progress: Progress | None, timeout: float) -> None:
-    """Fill the part file up to the size that is expected."""
-    reason = ""
+    """Fill the part file up to the size that is expected, going on as long as every other attempt brings something."""
+    reason, idle = "", 0
     for _ in range(ATTEMPTS):
-        have = part.stat().st_size if part.exists() else 0
+        have = _size(part)
         # Without a checksum nobody could tell that two pieces come from two versions of a file.
         if have > entry.size or (have and not entry.sha256):
             part.unlink()
@@ -127,20 +126,26 @@ def _download(entry: Corpus, part: Path, opener: OpenerDirector, progress: Progr
             return
         try:
             _continue(entry, part, have, opener, progress, timeout)
+            return
         except HTTPError as error:
             with error:
-                reason = f"the server answers {error.code} {error.reason}"
+                reason = f"the server answers {error.code} {_reason(error)}"
             if error.code == 416:  # the server has less than we have: begin anew
                 part.unlink(missing_ok=True)
             elif error.code < 500:
                 break
         except Interrupted as error:
             reason = str(error)
-    have = part.stat().st_size if part.exists() else 0
-    if have == entry.size:
-        return
+        idle = 0 if entry.sha256 and _size(part) > have else idle + 1
+        if idle == 2:
+            break
+    have = _size(part)
     kept = f" {have:,} of {entry.size:,} bytes are kept in {part}; the same command goes on from there." if have else ""
     raise DataError(f"{entry.name} could not be downloaded: {reason}.{kept} {by_hand(entry, part.parent)}")
+
+
+def _size(part: Path) -> int:
+    return part.stat().st_size if part.exists() else 0
 
 
 def _continue(
@@ -186,14 +191,15 @@ def _response(opener: OpenerDirector, request: Request, timeout: float) -> Itera
 
 def _chunks(response: Any) -> Iterator[bytes]:
     try:
-        while chunk := response.read(CHUNK):
+        while chunk := response.read1(CHUNK):  # what has come, so that nothing of it is lost when no more does
             yield chunk
     except (OSError, HTTPException) as error:
         raise Interrupted(f"the connection was lost ({_reason(error)})") from None
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(getattr(error, "reason", "") or error or type(error).__name__).split())
+    """In one line, also where a server chose the words."""
+    return " ".join(str(getattr(error, "reason", "") or error or type(error).__name__).split())[:200]
 
 
 def _start(headers: HTTPMessage) -> int:
@@ -224,14 +230,14 @@ def _check_address(address: str, loopback: bool) -> None:
 
 def _verify(file: Path, entry: Corpus, path: Path) -> None:
     """DataError unless the file is what the catalogue says. A bad download is removed, so that the next begins anew."""
-    size, digest, expected = file.stat().st_size, "", entry.sha256 or _recorded(path)
+    size, expected, problem = file.stat().st_size, entry.sha256 or _recorded(path), ""
     if size != entry.size:
         problem = f"it has {size:,} bytes where {entry.size:,} are expected"
-    elif expected != (digest := _digest(file)) and expected:
+    elif (digest := _digest(file)) and not expected:
+        _record(path, digest)
+    elif digest != expected:
         problem = f"its sha256 is {digest} where {expected} is expected"
-    else:
-        if not expected:
-            _record(path, digest)
+    if not problem:
         return
     if file == path:
         raise DataError(f"{file} is not {entry.title}: {problem}. Remove or replace it. {by_hand(entry, path.parent)}")
@@ -277,6 +283,15 @@ def _stays_below(name: str) -> bool:
 
 
 @contextmanager
+def _kept(entry: Corpus, folder: Path) -> Iterator[None]:
+    """Says in one line that the folder or the disk is at fault."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{entry.name} cannot be kept in {folder}: {error.strerror or error}.") from None
+
+
+@contextmanager
 def _alone(folder: Path, entry: Corpus) -> Iterator[None]:
     """One process at a time writes a corpus; the lock goes with the process, however it ends."""
     with open(folder / f".{entry.name}.lock", "wb") as file:
@@ -298,7 +313,7 @@ def _digest(file: Path) -> str:
 def _tree_digest(tree: Path) -> str:
     """Over the names and contents of all transcripts."""
     files = sorted((file.relative_to(tree).as_posix(), file) for file in tree.rglob("*.trans.txt"))
-    return _sha256(piece for name, file in files for piece in (f"{name}\n{_digest(file)}\n".encode(),))
+    return _sha256(f"{name}\n{_digest(file)}\n".encode() for name, file in files)
 
 
 def _sha256(pieces: Iterator[bytes]) -> str:

@@ -21,9 +21,11 @@ from torch import Tensor
 
 from lmlab.core.config import Json
 from lmlab.core.errors import ConfigError, DataError
+from lmlab.data import stories
 from lmlab.data.byte_bpe import ByteBPE
 from lmlab.data.characters import CharacterTokenizer
 from lmlab.data.corpus_bpe import CorpusBPE
+from lmlab.data.files import drop_speakers, read_rows, read_text
 from lmlab.data.pretokens import read_bytes
 from lmlab.data.task import Examples, Family, Speech, Split, Task, Tokenizer, tasks
 
@@ -87,7 +89,7 @@ class Text(Task):
     """Tokens left out between training and validation; follows `window` unless set."""
     validation: float = 0.1
     """Share of the windows held out, the last ones; 0: none."""
-    measured: int = 1000
+    measured: int = 200
     """Windows of each side that are evaluated, evenly spaced; 0: all."""
 
     @model_validator(mode="after")
@@ -177,9 +179,6 @@ class Corpus:
 
 @lru_cache(maxsize=4)
 def _corpus(path: str, column: str, characters: int, without_speakers: bool, _changed: float) -> Corpus:
-    from lmlab.data import stories
-    from lmlab.data.files import drop_speakers, read_rows, read_text
-
     if not path:
         text = stories.generate(characters)
     elif Path(path).suffix.lower() in ROW_SUFFIXES:

@@ -20,7 +20,9 @@ from torch import Tensor
 
 from lmlab.core.config import Json
 from lmlab.core.errors import ConfigError, DataError
+from lmlab.data import utterances
 from lmlab.data.characters import TranscriptTokenizer
+from lmlab.data.files import read_librispeech, read_rows, read_text, read_utterances
 from lmlab.data.task import Examples, Family, Speech, Split, Task, Tokenizer, tasks
 from lmlab.data.text import ROW_SUFFIXES
 
@@ -66,18 +68,18 @@ class Transcripts(Task):
 
     name: Literal["transcripts"] = "transcripts"
     path: str = ""
-    """A .csv, .tsv, .jsonl or .parquet file, a text with one utterance per line, or a LibriSpeech folder."""
+    """A .csv, .tsv, .jsonl, .parquet, .npy or .npz file, a text of one utterance per line, or a LibriSpeech folder."""
     column: str = "transcript"
     """The column or field of a file that has several."""
     count: int = 5000
     """How many built-in utterances are made."""
     one_marker: bool = False
     """`<sos>` and `<eos>` are one symbol."""
-    window: int = 200
+    window: int = 120
     """S, the most symbols of an utterance; longer ones are cut."""
     validation: float = 0.1
     """Share of the utterances held out, the last ones; 0: none."""
-    measured: int = 500
+    measured: int = 200
     """Utterances of each side that are evaluated, evenly spaced; 0: all."""
 
     @model_validator(mode="after")
@@ -135,13 +137,12 @@ class Transcripts(Task):
 @lru_cache(maxsize=4)
 def _spoken(path: str, column: str, count: int, _changed: float) -> tuple[tuple[str, ...], str]:
     """The utterances and the digest of their content."""
-    from lmlab.data import utterances
-    from lmlab.data.files import read_librispeech, read_rows, read_text
-
     if not path:
         spoken = utterances.generate(count)
     elif Path(path).is_dir():
         spoken = read_librispeech(path)
+    elif Path(path).suffix.lower() in (".npy", ".npz"):
+        spoken = read_utterances(path, TranscriptTokenizer().vocabulary)
     elif Path(path).suffix.lower() in ROW_SUFFIXES:
         spoken = read_rows(path, column)
     else:

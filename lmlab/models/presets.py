@@ -41,7 +41,7 @@ def tiny_transformer() -> DecoderConfig:
     )
 
 
-def causal_decoder(width: int = 128, layers: int = 4, heads: int = 4) -> DecoderConfig:
+def causal_decoder(width: int = 128, layers: int = 2, heads: int = 4) -> DecoderConfig:
     """Pre-norm LayerNorm, ReLU, sinusoids, tied head, word-level dropout (document 003; the sizes are ours)."""
     return DecoderConfig(
         width=width,

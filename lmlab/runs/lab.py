@@ -22,7 +22,7 @@ class Lab:
     """Opens the folder for reading, or makes it when `create` is set."""
 
     def __init__(self, path: str | Path | None = None, *, create: bool = False) -> None:
-        self.path = Path(path or os.environ.get("LMLAB_HOME") or DEFAULT)
+        self.path = self.place(path)
         if os.path.exists(self.path) and not self.path.is_dir():
             raise StoreError(f"the lab must be a folder; {self.path} is a file. Give another with --lab.")
         if create:
@@ -34,10 +34,15 @@ class Lab:
                 raise StoreError(f"the lab folder {self.path} is not writable. Give another with --lab.")
         self.store = Store(self.path / "lab.sqlite", create=create)
 
+    @staticmethod
+    def place(path: str | Path | None = None) -> Path:
+        """The folder asked for, else $LMLAB_HOME, else ./lab."""
+        return Path(path or os.environ.get("LMLAB_HOME") or DEFAULT)
+
     @classmethod
     def existing(cls, path: str | Path | None = None) -> Lab | None:
         """The lab if there is one already; reading never makes one."""
-        place = Path(path or os.environ.get("LMLAB_HOME") or DEFAULT)
+        place = cls.place(path)
         there = os.path.exists(place / "lab.sqlite" if os.path.isdir(place) else place)
         return cls(path) if there else None
 

@@ -75,12 +75,15 @@ class Run:
 
     def model(self, step: int | None = None) -> LanguageModel:
         """The trained module, of the newest checkpoint or of the one at `step`."""
+        from lmlab.models.model import build
+
         checkpoints = self.lab.checkpoints(self.id)
         snapshot = checkpoints.newest() if step is None else checkpoints.load(step)
         if snapshot is None:
             raise CheckpointError(f"run {self.id} has no checkpoint yet. Go on with: lmlab resume {self.id}")
-        model = self.spec.build_model()
-        model.to(next(iter(snapshot.parameters.values())).dtype)
+        task, table = self.spec.task, snapshot.parameters["embedding.tokens.weight"]
+        # The size of the vocabulary is in the weights: a model must not need the text it was trained on.
+        model = build(self.spec.model, table.shape[0], task.length, task.padding, dtype=table.dtype)
         parameters = dict(model.named_parameters())
         if parameters.keys() != snapshot.parameters.keys():
             raise CheckpointError(f"the checkpoint of run {self.id} does not hold this model's parameters.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 from lmlab.core.errors import DataError
@@ -16,7 +17,7 @@ from lmlab.runs.run import Run
 
 @dataclass(frozen=True)
 class Said:
-    """A piece of a continuation: its text and the token behind it."""
+    """A piece of a continuation: its text and the token behind it; nan for text that had to wait for no token more."""
 
     text: str
     token: int
@@ -58,28 +59,33 @@ class Voice:
         said: list[int] = []
         if not prompt and not self.speech.before:
             yield Said(self.tokenizer.decode(prompts[0]), prompts[0][0], 0.0)  # the random symbol it starts from
-        text = ""
+        shown = 0
         for step in stream(self.model, prompts, options):
             if step.token in self.speech.stop:
-                return
+                break
             said.append(step.token)
-            longer = self.tokenizer.decode(said)
-            if stop_text and stop_text in longer:
-                rest = longer[len(text) : longer.index(stop_text)]
-                if rest:
-                    yield Said(rest, step.token, step.logprob)
+            text = self.tokenizer.decode(said)
+            if stop_text and stop_text in text:
+                said_before = text[: text.index(stop_text)]
+                if len(said_before) > shown:
+                    yield Said(said_before[shown:], step.token, step.logprob)
                 return
-            yield Said(longer[len(text) :], step.token, step.logprob)
-            text = longer
+            # What might be the beginning of the stop text waits until it is clear that it is not.
+            ready = len(text) - _overlap(text, stop_text)
+            yield Said(text[shown:ready], step.token, step.logprob)
+            shown = max(shown, ready)
+        if said and len(rest := self.tokenizer.decode(said)) > shown:
+            yield Said(rest[shown:], said[-1], float("nan"))
 
     def generate(self, prompt: str, options: Sampling, stop_text: str = "") -> dict[str, Any]:
         """{"text", "tokens", "logprobs"} of the continuation."""
         pieces = list(self.stream(prompt, options, stop_text))
+        tokens = [piece for piece in pieces if not isnan(piece.logprob)]
         return {
             "prompt": prompt,
             "text": "".join(piece.text for piece in pieces),
-            "tokens": [self.tokenizer.decode([piece.token]) for piece in pieces],
-            "logprobs": [piece.logprob for piece in pieces],
+            "tokens": [self.tokenizer.decode([piece.token]) for piece in tokens],
+            "logprobs": [piece.logprob for piece in tokens],
         }
 
     def predict(self, prompt: str, steps: int, top: int = 5) -> dict[str, Any]:
@@ -108,3 +114,8 @@ class Voice:
         found: Score = score_long(self.model, ids, self.window, stride or max(1, self.window // 2))
         unscored = "" if self.speech.before else self.tokenizer.decode(ids[:1])
         return found.to_json(len(text.encode()) - (len(unscored.encode()) if text.startswith(unscored) else 0))
+
+
+def _overlap(text: str, end: str) -> int:
+    """How much of the end of `text` is a beginning of `end`."""
+    return next((size for size in range(min(len(text), len(end)), 0, -1) if end.startswith(text[-size:])), 0)

@@ -44,7 +44,14 @@ def shakespeare() -> RunSpec:
     """
     return RunSpec(
         task=Text(
-            tokenizer="corpus-bpe", vocabulary=500, window=50, stride=1, gap=0, validation=0.2, drop_speakers=True
+            tokenizer="corpus-bpe",
+            vocabulary=500,
+            window=50,
+            stride=1,
+            gap=0,
+            validation=0.2,
+            drop_speakers=True,
+            measured=2000,
         ),
         model=tiny_transformer(),
         training=Training(
@@ -69,7 +76,7 @@ def transcripts() -> RunSpec:
         model=causal_decoder(),
         training=Training(
             steps=3000,
-            batch_size=64,
+            batch_size=32,
             lr=1e-3,
             betas=(0.9, 0.98),
             weight_decay=0.01,
@@ -96,7 +103,7 @@ def _stories(model: ModelConfig, window: int, steps: int) -> RunSpec:
             weight_decay=0.0,
             clip=0.0,
             eval_first=0,
-            eval_period=100,
+            eval_period=250,
             checkpoint_period=500,
         ),
     )

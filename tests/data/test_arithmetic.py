@@ -24,7 +24,7 @@ tasks = st.builds(
 
 def sentences(task: Arithmetic) -> list[str]:
     """Every row as text: its inputs and the last target."""
-    table, tokenizer = task.table, task.tokenizer()
+    table, tokenizer = task.table, task.build_tokenizer()
     return [
         tokenizer.decode([*inputs, targets[-1]])
         for inputs, targets in zip(table.inputs.tolist(), table.targets.tolist(), strict=True)
@@ -51,7 +51,7 @@ def test_the_default_is_document_000s():
 
 
 def test_the_vocabulary_is_numbers_operator_and_four_marks():
-    vocabulary = Arithmetic().tokenizer().vocabulary
+    vocabulary = Arithmetic().build_tokenizer().vocabulary
     assert vocabulary == (*(str(n) for n in range(31)), "+", "=", "BOS", "EOS", "PAD")
     assert len(vocabulary) == 36
     assert vocabulary[Arithmetic().padding] == "PAD"
@@ -59,7 +59,7 @@ def test_the_vocabulary_is_numbers_operator_and_four_marks():
 
 @pytest.mark.parametrize(("p", "q", "numbers"), [(5, 7, 7), (7, 5, 7), (5, 5, 5)])
 def test_the_vocabulary_holds_operands_and_results(p, q, numbers):
-    assert len(Arithmetic(p=p, q=q).tokenizer().vocabulary) == numbers + 5
+    assert len(Arithmetic(p=p, q=q).build_tokenizer().vocabulary) == numbers + 5
 
 
 @given(tasks)
@@ -125,7 +125,7 @@ def test_targets_are_the_next_inputs(task):
 @given(tasks)
 def test_what_counts(task):
     """Right: the result and EOS, nothing else. All: everything but PAD."""
-    vocabulary, table = task.tokenizer().vocabulary, task.table
+    vocabulary, table = task.build_tokenizer().vocabulary, task.table
     for row in range(len(table)):
         targets = [vocabulary[i] for i in table.targets[row].tolist()]
         counted = [t for t, w in zip(targets, table.weights[row].tolist(), strict=True) if w == 1.0]
@@ -252,7 +252,7 @@ def test_one_order_without_validation_is_refused_even_when_the_other_has_some():
 
 
 def test_a_prompt_is_typed_without_bos():
-    tokenizer = Arithmetic().tokenizer()
+    tokenizer = Arithmetic().build_tokenizer()
     assert tokenizer.decode(tokenizer.encode("5 + 7 =")) == "BOS 5 + 7 ="
     assert tokenizer.encode("BOS 5 + 7 =") == tokenizer.encode(" 5 +  7 = ")
     assert tokenizer.decode(tokenizer.encode("")) == "BOS"
@@ -260,7 +260,7 @@ def test_a_prompt_is_typed_without_bos():
 
 def test_a_prompt_with_unknown_symbols_is_refused_by_name():
     with pytest.raises(DataError) as caught:
-        Arithmetic(p=7).tokenizer().encode("5 - 9 - x =")
+        Arithmetic(p=7).build_tokenizer().encode("5 - 9 - x =")
     assert str(caught.value) == ("the prompt has symbols outside the vocabulary: - 9 x. Known: 0 … 6 + = BOS EOS PAD.")
 
 
