@@ -403,7 +403,7 @@ def test_a_folder_that_cannot_be_used(entry, tmp_path):
     if user == 0:
         os.seteuid(65534)  # the superuser may read everything
     try:
-        with pytest.raises(DataError, match="cannot be kept in .*: Permission denied"):
+        with pytest.raises(DataError, match=r"cannot be kept in .*: Permission denied"):
             find(entry, tmp_path / "secret")
     finally:
         os.seteuid(user)

@@ -8,40 +8,62 @@ from lmlab.core.errors import ConfigError
 from lmlab.models.cost import Cost, cost
 from lmlab.models.decoder import DecoderConfig
 from lmlab.models.model import ModelConfig, build
-from lmlab.models.recurrent import LSTMConfig
+from lmlab.models.recurrent import ElmanConfig, GRUConfig, LSTMConfig, RecurrentConfig
 
 SYMBOLS = 36  # of arithmetic modulo 31
 
 
-@st.composite
-def lstms(draw: st.DrawFn) -> LSTMConfig:
-    width, tie = draw(st.integers(1, 24)), draw(st.booleans())
-    sizes = {} if tie else {"hidden": draw(st.integers(1, 24))}
-    return LSTMConfig(width=width, layers=draw(st.integers(1, 4)), bias=draw(st.booleans()), tie=tie, **sizes)
+def recurrent(kind: type[RecurrentConfig]) -> st.SearchStrategy[RecurrentConfig]:
+    @st.composite
+    def configs(draw: st.DrawFn) -> RecurrentConfig:
+        tie = draw(st.booleans())
+        options = {} if tie else {"hidden": draw(st.integers(1, 24))}
+        if draw(st.booleans()):
+            options["classifier_bias"] = draw(st.booleans())
+        width, layers, bias = draw(st.integers(1, 24)), draw(st.integers(1, 4)), draw(st.booleans())
+        return kind(width=width, layers=layers, bias=bias, tie=tie, **options)
+
+    return configs()
 
 
 @st.composite
 def decoders(draw: st.DrawFn) -> DecoderConfig:
     heads = draw(st.integers(1, 4))
-    sizes = draw(st.sampled_from([{}, {"feedforward": draw(st.integers(1, 50))}]))
+    positions = draw(st.sampled_from(["sinusoidal", "learned", "rotary", "none"]))
+    options = {}
+    if draw(st.booleans()):
+        options["feedforward"] = draw(st.integers(1, 50))
+    if draw(st.booleans()):
+        options["key_heads"] = draw(st.sampled_from([count for count in (1, 2, 3, 4) if heads % count == 0]))
+    if draw(st.booleans()):
+        options["classifier_bias"] = draw(st.booleans())
     return DecoderConfig(
-        width=heads * draw(st.integers(1, 8)),
+        width=heads * draw(st.integers(1, 4)) * (2 if positions == "rotary" else 1),
         heads=heads,
         layers=draw(st.integers(1, 4)),
         bias=draw(st.booleans()),
+        feedforward_bias=draw(st.booleans()),
         tie=draw(st.booleans()),
         norm=draw(st.sampled_from(["layer", "rms"])),
         norm_first=draw(st.booleans()),
-        positions=draw(st.sampled_from(["sinusoidal", "learned", "none"])),
-        **sizes,
+        positions=positions,
+        activation=draw(st.sampled_from(["gelu", "relu", "swiglu"])),
+        **options,
     )
+
+
+ALL = pytest.mark.parametrize(
+    "configs",
+    [recurrent(LSTMConfig), recurrent(GRUConfig), recurrent(ElmanConfig), decoders()],
+    ids=["lstm", "gru", "rnn", "gpt"],
+)
 
 
 def part(found: Cost, name: str) -> int:
     return found.to_json()["parameters"]["parts"][name]["value"]
 
 
-@pytest.mark.parametrize("configs", [lstms(), decoders()], ids=["lstm", "gpt"])
+@ALL
 @settings(max_examples=25)
 @given(data=st.data(), vocabulary=st.integers(1, 40), length=st.integers(1, 9))
 def test_the_closed_form_counts_the_parameters_of_the_module(configs, data, vocabulary, length):
@@ -65,7 +87,7 @@ def test_the_parts_of_a_decoder_are_those_of_its_modules(config, vocabulary):
         assert part(found, term) == sum(count for name, count in named.items() if any(mark in name for mark in marks))
 
 
-@pytest.mark.parametrize("configs", [lstms(), decoders()], ids=["lstm", "gpt"])
+@ALL
 @settings(max_examples=20)
 @given(data=st.data(), vocabulary=st.integers(1, 40), tokens=st.integers(1, 12))
 def test_the_closed_form_of_a_forward_pass_is_what_a_forward_pass_does(configs, data, vocabulary, tokens):
@@ -110,15 +132,16 @@ def test_the_documents_decoder_of_two_layers_of_128():
     assert products + part(found, "norms") == 395_264
 
 
-@pytest.mark.parametrize(("T", "L", "D"), [(1, 1, 8), (6, 2, 128), (50, 3, 12)])
-def test_operations_of_an_lstm(T, L, D):
-    found = cost(LSTMConfig(layers=L, width=D), SYMBOLS, 6, T).to_json()
+@pytest.mark.parametrize(("kind", "forward"), [(ElmanConfig, 4), (GRUConfig, 12), (LSTMConfig, 16)])
+@pytest.mark.parametrize(("T", "L", "D"), [(1, 1, 8), (6, 2, 128), (20, 3, 12)])
+def test_operations_of_recurrent_models(kind, forward, T, L, D):
+    found = cost(kind(layers=L, width=D), SYMBOLS, 6, T).to_json()
     assert found["tokens"] == T
     assert found["flops"] == {
-        "forward": 16 * T * L * D**2,
-        "backward": 32 * T * L * D**2,
-        "train": 48 * T * L * D**2,
-        "generate": 16 * T * L * D**2,
+        "forward": forward * T * L * D**2,
+        "backward": 2 * forward * T * L * D**2,
+        "train": 3 * forward * T * L * D**2,
+        "generate": forward * T * L * D**2,
     }
     assert found["sequential_matmuls"] == {"forward": T * L, "backward": 2 * T * L, "generate": T * L}
 
