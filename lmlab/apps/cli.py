@@ -5,7 +5,6 @@ Imports of anything heavy happen inside the commands, so that `lmlab runs list` 
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,6 +103,9 @@ def cost(
         rows = [(name, forms["sequential_matmuls"][name], f"{value:,}") for name, value in sequential.items()]
         output.print(table("matrix products in sequence", ("of", "formula", "count"), rows, numeric=("count",)))
 
+        cells = [(name, "–" if size is None else f"{size / 2**20:,.2f}") for name, size in found.memory().items()]
+        output.print(table("memory in fp32, one sequence", ("of", "MiB"), cells, numeric=("MiB",)))
+
     show(document, as_json, render)
 
 
@@ -154,10 +156,6 @@ def main() -> None:
         status = _complain(str(error))
     except (typer.Abort, KeyboardInterrupt):
         status = 130
-    except BrokenPipeError:
-        # Whoever read our output has gone (`lmlab runs list | head`); say nothing more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
     except Exception as error:
         # Some versions of typer carry their own copy of click: its errors are known by what they can do.
         if not hasattr(error, "format_message"):

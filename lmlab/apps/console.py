@@ -119,8 +119,9 @@ def _follow(progress: Progress, lab: Lab, runs: Sequence[str], quit_event: threa
             progress.update(
                 tasks[label], completed=done, total=total, note=_note(own, accuracy, done, total, now, begin[label])
             )
-        if quit_event.wait(POLL_SECONDS):
+        if quit_event.is_set():
             return
+        quit_event.wait(POLL_SECONDS)
 
 
 def _done(row: RunRow) -> int:

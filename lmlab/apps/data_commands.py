@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lmlab.apps.options import JsonFlag, LabFolder, new_app
+
+if TYPE_CHECKING:
+    from lmlab.data.corpora import Corpus
 
 app = new_app("Corpora: list, show, fetch.")
 
@@ -21,19 +24,33 @@ def _folder(lab: Path | None) -> Path:
     return Lab.place(lab) / "data"
 
 
+def _state(entry: Corpus, folder: Path) -> str:
+    """Whether a corpus can be used: made here, yes, no, or damaged."""
+    from lmlab.core.errors import DataError
+    from lmlab.data.fetch import find
+
+    if entry.built_in:
+        return "made here"
+    try:
+        return "no" if find(entry, folder) is None else "yes"
+    except DataError:
+        return "damaged"
+
+
 @app.command("list")
 def list_corpora(lab: LabFolder = None, as_json: JsonFlag = False) -> None:
     """Every corpus there is, and whether it is here."""
     from lmlab.apps.console import output, show, table
     from lmlab.data.corpora import corpora
-    from lmlab.data.fetch import find
 
     known = [corpora[name] for name in corpora]
-    here = {entry.name: entry.built_in or find(entry, _folder(lab)) is not None for entry in known}
-    document = {"corpora": [{**entry.to_json(), "here": here[entry.name]} for entry in known]}
-    cells = [
-        (e.name, e.title, e.licence, "made here" if e.built_in else "yes" if here[e.name] else "no") for e in known
-    ]
+    state = {entry.name: _state(entry, _folder(lab)) for entry in known}
+    document = {
+        "corpora": [
+            {**e.to_json(), "here": state[e.name] in ("made here", "yes"), "state": state[e.name]} for e in known
+        ]
+    }
+    cells = [(entry.name, entry.title, entry.licence, state[entry.name]) for entry in known]
     show(document, as_json, lambda: output.print(table("", ("corpus", "title", "licence", "here"), cells)))
 
 

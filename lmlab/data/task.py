@@ -62,7 +62,7 @@ class Examples:
     def length(self) -> int:
         return self.inputs.shape[-1]
 
-    def at(self, rows: Tensor) -> Examples:
+    def at(self, rows: Tensor, key: Tensor | None = None) -> Examples:  # noqa: ARG002
         """The rows of the table, any shape of rows in front: rows (…,) → inputs (…, S)."""
         return Examples(self.inputs[rows], self.targets[rows], self.weights[rows], self.groups[rows])
 
@@ -81,7 +81,9 @@ class Table(Protocol):
     @property
     def length(self) -> int: ...
 
-    def at(self, rows: Tensor) -> Examples: ...
+    def at(self, rows: Tensor, key: Tensor | None = None) -> Examples:
+        """rows (…,) → inputs (…, S); with a key (…,), as training draws them (a table may vary what it hands out)."""
+        ...
 
     def to(self, device: torch.device) -> Table: ...
 

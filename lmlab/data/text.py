@@ -24,6 +24,7 @@ from lmlab.core.errors import ConfigError, DataError
 from lmlab.data import stories
 from lmlab.data.byte_bpe import ByteBPE
 from lmlab.data.characters import CharacterTokenizer
+from lmlab.data.corpora import without_marks
 from lmlab.data.corpus_bpe import CorpusBPE
 from lmlab.data.files import drop_speakers, read_rows, read_text
 from lmlab.data.pretokens import read_bytes
@@ -49,7 +50,7 @@ class Windows:
     def length(self) -> int:
         return self.window
 
-    def at(self, rows: Tensor) -> Examples:
+    def at(self, rows: Tensor, key: Tensor | None = None) -> Examples:  # noqa: ARG002
         """rows (…,) → inputs (…, S)"""
         place = (rows * self.stride).unsqueeze(-1) + torch.arange(self.window + 1, device=rows.device)
         chunk = self.tokens[place].long()
@@ -184,7 +185,7 @@ def _corpus(path: str, column: str, characters: int, without_speakers: bool, _ch
     elif Path(path).suffix.lower() in ROW_SUFFIXES:
         text = "\n".join(read_rows(path, column))
     else:
-        text = read_text(path)
+        text = without_marks(read_text(path))
     if without_speakers:
         text = drop_speakers(text)
     if len(set(text)) < 2:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from lmlab.core.config import Json
 from lmlab.core.errors import ConfigError, DataError
+from lmlab.core.randomness import words
 from lmlab.data import utterances
 from lmlab.data.characters import TranscriptTokenizer
 from lmlab.data.files import read_librispeech, read_rows, read_text, read_utterances
@@ -36,6 +37,7 @@ class Utterances:
     sizes: Tensor
     window: int
     pad: int
+    crop: bool = False
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -44,11 +46,19 @@ class Utterances:
     def length(self) -> int:
         return self.window
 
-    def at(self, rows: Tensor) -> Examples:
-        """rows (…,) → inputs (…, S); what lies past the end of an utterance is padding."""
+    def at(self, rows: Tensor, key: Tensor | None = None) -> Examples:
+        """rows (…,) → inputs (…, S); what lies past the end of an utterance is padding.
+
+        With `crop` and a key, a long utterance begins at a random place, another one each time it is drawn.
+        """
         offset = torch.arange(self.window + 1, device=rows.device)
-        size = self.sizes[rows].unsqueeze(-1)
-        place = self.starts[rows].unsqueeze(-1) + offset.minimum(size - 1)
+        start, size = self.starts[rows].unsqueeze(-1), self.sizes[rows].unsqueeze(-1)
+        if self.crop and key is not None:
+            spare = (size - self.window - 1).clamp(min=0)
+            skipped = words(key, rows).unsqueeze(-1) % (spare + 1)
+            start, size = start + skipped, size - skipped
+        size = size.clamp(max=self.window + 1)
+        place = start + offset.minimum(size - 1)
         chunk = torch.where(offset < size, self.tokens[place].long(), self.pad)
         weights = (offset[1:] < size).float()
         # The last input of a full row is not <eos>: that is only ever a target.
@@ -56,7 +66,8 @@ class Utterances:
         return Examples(inputs, chunk[..., 1:], weights, torch.zeros_like(rows))
 
     def to(self, device: torch.device) -> Utterances:
-        return Utterances(self.tokens.to(device), self.starts.to(device), self.sizes.to(device), self.window, self.pad)
+        tokens, starts, sizes = (part.to(device) for part in (self.tokens, self.starts, self.sizes))
+        return Utterances(tokens, starts, sizes, self.window, self.pad, self.crop)
 
 
 @tasks.register("transcripts")
@@ -77,6 +88,8 @@ class Transcripts(Task):
     """`<sos>` and `<eos>` are one symbol."""
     window: int = 120
     """S, the most symbols of an utterance; longer ones are cut."""
+    crop: bool = False
+    """While training, a longer utterance begins at a random place instead of at its start."""
     validation: float = 0.1
     """Share of the utterances held out, the last ones; 0: none."""
     measured: int = 200
@@ -124,7 +137,7 @@ class Transcripts(Task):
         return self.build_tokenizer().pad
 
     def split(self, seed: int) -> Split:  # noqa: ARG002  (utterances are split by order)
-        table = _table(self._source, self.one_marker, self.window)
+        table = _table(self._source, self.one_marker, self.window, self.crop)
         train = int(len(table) * (1 - self.validation))
         if train == 0 or (self.validation and train == len(table)):
             side = "train" if train == 0 else "validate"
@@ -154,9 +167,9 @@ def _spoken(path: str, column: str, count: int, _changed: float) -> tuple[tuple[
 
 
 @lru_cache(maxsize=4)
-def _table(source: tuple[str, str, int, float], one_marker: bool, window: int) -> Utterances:
+def _table(source: tuple[str, str, int, float], one_marker: bool, window: int, crop: bool) -> Utterances:
     tokenizer = TranscriptTokenizer(one_marker)
-    rows = [[tokenizer.sos, *tokenizer.encode(line), tokenizer.eos][: window + 1] for line in _spoken(*source)[0]]
+    rows = [[tokenizer.sos, *tokenizer.encode(line), tokenizer.eos] for line in _spoken(*source)[0]]
     sizes = torch.tensor([len(row) for row in rows])
     tokens = torch.from_numpy(np.fromiter((token for row in rows for token in row), dtype=np.int32))
-    return Utterances(tokens, sizes.cumsum(0) - sizes, sizes, window, tokenizer.pad)
+    return Utterances(tokens, sizes.cumsum(0) - sizes, sizes, window, tokenizer.pad, crop)

@@ -2,7 +2,8 @@
 
 Epoch e of a run visits its training rows in the order of stream (order seed, e); batch j takes positions
 j·B … (j+1)·B − 1. A training set of at most B rows is one full batch in its own order. A short batch is padded
-with −1: shape (R, B) stays the same from step to step, as a captured step needs.
+with −1: shape (R, B) stays the same from step to step, as a captured step needs. In sequence, every epoch has the
+same order: B readers, each of whom reads his own part of the text from beginning to end.
 """
 
 from __future__ import annotations
@@ -28,8 +29,10 @@ class BatchOrder:
         per_epoch: Sequence[int],
         seeds: Sequence[int],
         device: torch.device,
+        in_sequence: bool = False,
     ) -> None:
         """rows: each run's training rows; per_epoch: its batches per epoch; seeds: its order seed."""
+        self.in_sequence = in_sequence
         self.width = min(batch_size, max(len(own) for own in rows))
         self.batch_size = batch_size
         runs = len(rows)
@@ -53,7 +56,11 @@ class BatchOrder:
         steps = torch.arange(step, step + self.block_steps, device=self._device)
         for size, batches, members, rows, keys in self._alike:
             position = (steps % batches).unsqueeze(1) * self.batch_size + torch.arange(self.width, device=self._device)
-            if size <= self.batch_size:
+            if self.in_sequence:
+                # Row b of batch j is window b·batches + j: each row of a batch goes on where it was in the last one.
+                lane = torch.arange(self.width, device=self._device) * batches
+                chosen = rows[:, (steps % batches).unsqueeze(1) + lane]
+            elif size <= self.batch_size:
                 chosen = rows[:, position.clamp(max=size - 1)]  # (M, K, B)
             else:
                 first, last = step // batches, (step + self.block_steps - 1) // batches

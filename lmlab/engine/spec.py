@@ -45,6 +45,8 @@ class Training(Config):
     """B; a training set of at most B is one full batch."""
     drop_last: bool = False
     """Leave out the last, shorter batch of an epoch."""
+    carry: bool = False
+    """Recurrent models only: a batch goes on where the last one ended, with its state (truncated back-propagation)."""
     precision: Precision = "auto"
     """fp32 on a CPU and tf32 on CUDA when auto; or fp32, tf32, bf16, fp64."""
     optimizer: OptimizerName = "adamw"
@@ -158,6 +160,14 @@ class RunSpec(Config):
         text = json.dumps({"schema": SCHEMA, **self.identity()}, sort_keys=True, separators=(",", ":"))
         return sha256(text.encode()).hexdigest()[:16]
 
+    @model_validator(mode="after")
+    def _check_carry(self) -> Self:
+        if self.training.carry and self.model.name == "gpt":
+            raise ConfigError(
+                "training.carry", "needs a recurrent model; attention's state grows", self.model.name, "Leave it out."
+            )
+        return self
+
     def identity(self) -> Json:
         return {name: getattr(self, name).identity() for name in type(self).model_fields}
 
@@ -202,10 +212,12 @@ class RunSpec(Config):
     def batches_per_epoch(self, train_size: int) -> int:
         """Updates per pass over the training set."""
         whole, rest = divmod(train_size, self.training.batch_size)
-        if self.training.drop_last and whole == 0:
+        only_whole = self.training.drop_last or self.training.carry
+        if only_whole and whole == 0:
+            cause = "carry" if self.training.carry else "drop_last"
             raise ConfigError(
                 "training.batch_size",
-                f"must be at most the training set ({train_size}) when training.drop_last is set",
+                f"must be at most the training set ({train_size}) when training.{cause} is set",
                 self.training.batch_size,
             )
-        return whole if self.training.drop_last or not rest else whole + 1
+        return whole if only_whole or not rest else whole + 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import prod
 
 import torch
@@ -76,6 +76,8 @@ class Snapshot:
     step: int
     parameters: dict[str, Tensor]
     moments: dict[str, dict[str, Tensor]]
+    carried: tuple[Tensor, ...] = ()
+    """The recurrent state that the next batch starts from, where it is carried."""
 
 
 @dataclass(frozen=True)
@@ -144,13 +146,20 @@ class Stack:
 
         self.dropout_sites = [name for name, module in self.model.named_modules() if isinstance(module, Keyed)]
         self.dropout_keys = torch.tensor([stream(spec.seeds.dropout, "dropout") for spec in specs], device=device)
+        self.vary_keys = torch.tensor([stream(spec.seeds.order, "order", "vary") for spec in specs], device=device)
         self.order = BatchOrder(
             [split.train_rows for split in splits],
             self.training.batch_size,
             [spec.batches_per_epoch(len(split.train_rows)) for spec, split in zip(specs, splits, strict=True)],
             [spec.seeds.order for spec in specs],
             device,
+            in_sequence=self.training.carry,
         )
+        self.carried = self._blank_state()
+        for mine, theirs in zip(
+            self.carried, zip(*(snapshot.carried for snapshot in resume), strict=True), strict=False
+        ):
+            mine.copy_(torch.stack(theirs))
         self.per_epoch = specs[0].batches_per_epoch(len(splits[0].train_rows))
         self.table = splits[0].table.to(device)
         task = specs[0].task
@@ -170,11 +179,15 @@ class Stack:
         self.model.train()
         update = self.step + 1
         rows = self.block.index_select(0, (self.step % self.order.block_steps).reshape(1))[0]
-        batch = self.table.at(rows.clamp(min=0))
+        # A key of the run's own for what a table varies: it does not depend on the neighbours in the stack.
+        batch = self.table.at(rows.clamp(min=0), fold(self.vary_keys, update).unsqueeze(1))
         weights = (batch.weights * (rows >= 0).unsqueeze(-1)).to(self.theta.dtype)
         theta = self.theta.detach().requires_grad_()
         with arithmetic(self.precision, self.device):
-            losses = self._losses(theta, fold(self.dropout_keys, update), batch.inputs, batch.targets, weights)
+            # A reader who begins an epoch has no memory of the last one.
+            carried = [torch.where(self.step % self.per_epoch == 0, 0.0, state) for state in self.carried]
+            keys = fold(self.dropout_keys, update)
+            losses, after = self._losses(theta, keys, batch.inputs, batch.targets, weights, carried)
         (gradient,) = torch.autograd.grad(losses.sum(), theta)
         with torch.no_grad():
             gradient, norm = clipped(gradient, self.hyper.clip)
@@ -190,6 +203,8 @@ class Stack:
             self.theta.copy_(torch.where(self.healthy, new, self.theta))
             for name, moment in moments.items():
                 self.moments[name].copy_(torch.where(self.healthy, moment, self.moments[name]))
+            for state, new_state in zip(self.carried, after, strict=True):
+                state.copy_(new_state.detach())
             self.last.copy_(torch.stack((losses.detach(), norm.squeeze(1), rate.squeeze(1))))
             self.step += 1
 
@@ -233,20 +248,47 @@ class Stack:
             step,
             self.layout.unpack(self.theta[member]),
             {name: self.layout.unpack(moment[member]) for name, moment in self.moments.items()},
+            tuple(state[member].cpu().clone() for state in self.carried),
         )
 
-    def _losses(self, theta: Tensor, keys: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
-        """Each run's mean loss on its own batch.   theta (R, P), keys (R,), inputs … (R, B, S) → (R,)"""
+    def _blank_state(self) -> list[Tensor]:
+        """Zeros for the state of all runs, (R, B, …) for each tensor of the model's; nothing unless it is carried."""
+        if not self.training.carry:
+            return []
+        with torch.no_grad():
+            _, state = self.model(torch.zeros(self.order.width, 1, dtype=torch.int64, device=self.device))
+        self._layers = [len(layer) for layer in state]
+        return [tensor.new_zeros(len(self), *tensor.shape) for layer in state for tensor in layer]
 
-        def one(row: dict[str, Tensor], key: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+    def _grouped(self, tensors: Sequence[Tensor]) -> list[tuple[Tensor, ...]] | None:
+        """The model's state out of its tensors in a row."""
+        if not tensors:
+            return None
+        left = iter(tensors)
+        return [tuple(islice(left, count)) for count in self._layers]
+
+    def _losses(
+        self, theta: Tensor, keys: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor, carried: Sequence[Tensor]
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """Each run's mean loss on its own batch, and the state to carry on.
+
+        theta (R, P), keys (R,), inputs … (R, B, S), carried (R, B, …) each → (R,), (R, B, …) each
+        """
+
+        def one(
+            row: dict[str, Tensor], key: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor, *before: Tensor
+        ) -> tuple[Tensor, tuple[Tensor, ...]]:
             keys = {f"{site}.key": key for site in self.dropout_sites}
-            logits, _ = functional_call(self.model, {**row, **keys}, inputs)
+            logits, state = functional_call(self.model, {**row, **keys}, (inputs, self._grouped(before)))
             losses = example_losses(logits.to(weights.dtype), targets, weights)
-            return reduce(losses, example_weights(weights, self.family), "mean")
+            after = tuple(tensor for layer in state for tensor in layer) if before else ()
+            return reduce(losses, example_weights(weights, self.family), "mean"), after
 
         if self.vectorised:
-            return vmap(one)(self.layout.views(theta), keys, inputs, targets, weights)
-        return one(self.layout.views(theta[0]), keys[0], inputs[0], targets[0], weights[0]).unsqueeze(0)
+            return vmap(one)(self.layout.views(theta), keys, inputs, targets, weights, *carried)
+        first = (part[0] for part in (keys, inputs, targets, weights, *carried))
+        loss, after = one(self.layout.views(theta[0]), *first)
+        return loss.unsqueeze(0), tuple(state.unsqueeze(0) for state in after)
 
     def _measure(self, theta: Tensor, inputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Loss and accuracy of each example, shared by all runs.   inputs … (N, S) → (R, N), (R, N)"""

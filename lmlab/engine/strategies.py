@@ -53,7 +53,11 @@ class Captured:
 
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
-        held = (stack.theta, *stack.moments.values(), stack.step, stack.healthy, stack.diverged_at, stack.last)
+        held = (
+            *(stack.theta, stack.step, stack.healthy, stack.diverged_at, stack.last),
+            *stack.moments.values(),
+            *stack.carried,
+        )
         before = [tensor.clone() for tensor in held]
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

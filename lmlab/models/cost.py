@@ -13,6 +13,7 @@ from functools import singledispatch
 from typing import Any
 
 import torch
+from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
 from lmlab.core.errors import ConfigError
@@ -23,7 +24,8 @@ from lmlab.models.recurrent import ElmanConfig, RecurrentConfig
 
 MAX_TOKENS = 1_000_000
 MAX_COUNTED_TOKENS = 4096
-"""Counting runs the model; a recurrent one takes a step per token."""
+MAX_COUNTED_STEPS = 256
+"""Counting runs the model; a recurrent one takes a step per token, about 15 ms each."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Cost:
     operations: Operations
     counted: dict[str, int] | None
     """None when T is too large to run."""
+    activations: int | None
+    """Numbers that a forward pass over T tokens keeps for the backward pass; None when T is too large to run."""
 
     @property
     def total(self) -> int:
@@ -90,6 +94,16 @@ class Cost:
                 "sequential_matmuls": {name: term.formula for name, term in sequential.items()},
             },
             "counted": self.counted,
+            "memory": self.memory(),
+        }
+
+    def memory(self) -> dict[str, int | None]:
+        """Bytes in fp32: parameters, their gradients, AdamW's two moments, and activations of one sequence."""
+        return {
+            "parameters": 4 * self.total,
+            "gradients": 4 * self.total,
+            "optimizer": 8 * self.total,
+            "activations": None if self.activations is None else 4 * self.activations,
         }
 
 
@@ -97,8 +111,10 @@ def cost(config: ModelConfig, vocabulary: int, length: int, tokens: int) -> Cost
     """The cost of a model for `vocabulary` symbols and sequences of `length`, over `tokens` tokens."""
     if not 1 <= tokens <= MAX_TOKENS:
         raise ConfigError("--tokens", f"must be between 1 and {MAX_TOKENS}", tokens)
-    counted = _count(config, vocabulary, max(length, tokens), tokens) if tokens <= MAX_COUNTED_TOKENS else None
-    return Cost(tuple(parameter_terms(config, vocabulary, length)), tokens, operations(config, tokens), counted)
+    counted, kept = None, None
+    if tokens <= (MAX_COUNTED_STEPS if isinstance(config, RecurrentConfig) else MAX_COUNTED_TOKENS):
+        counted, kept = _count(config, vocabulary, max(length, tokens), tokens)
+    return Cost(tuple(parameter_terms(config, vocabulary, length)), tokens, operations(config, tokens), counted, kept)
 
 
 @singledispatch
@@ -186,24 +202,33 @@ def _classifier(width: int, V: int, config: ModelConfig) -> Term:
     return Term("classifier", "bV (tied)" if config.tie else "V(H + b)", b * V if config.tie else V * (width + b))
 
 
-def _count(config: ModelConfig, vocabulary: int, length: int, tokens: int) -> dict[str, int]:
-    """Operations of one pass over one sequence, as torch counts them on tensors without data."""
+def _count(config: ModelConfig, vocabulary: int, length: int, tokens: int) -> tuple[dict[str, int], int]:
+    """Operations of one pass over one sequence, counted on tensors without data, and what autograd keeps of it."""
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage._cdata] = storage.nbytes() // tensor.element_size()  # views of one tensor are kept once
+        return tensor
+
     with torch.device("meta"):
         model = config.build(vocabulary, length, None)
         for module in model.modules():
             if isinstance(module, MultiHeadAttention):
                 module.path = "products"  # the fused path counts only what it does not skip
         symbols = torch.zeros(1, tokens, dtype=torch.int64)
-        with FlopCounterMode(display=False) as forward:
+        weights = {parameter.untyped_storage()._cdata for parameter in model.parameters()}
+        with FlopCounterMode(display=False) as forward, saved_tensors_hooks(keep, lambda tensor: tensor):
             logits, _ = model(symbols)
         with FlopCounterMode(display=False) as backward:
             logits.sum().backward()
         hidden = model.get_submodule("classifier").weight.shape[1]  # type: ignore[union-attr]
     head = 2 * tokens * int(hidden) * vocabulary
-    return {
+    counted = {
         "forward": forward.get_total_flops(),
         "backward": backward.get_total_flops(),
         "classifier_forward": head,
         "forward_without_classifier": forward.get_total_flops() - head,
         "backward_without_classifier": backward.get_total_flops() - 2 * head,
     }
+    return counted, sum(size for storage, size in kept.items() if storage not in weights)

@@ -87,8 +87,11 @@ class Checkpoints:
         except SafetensorError as error:
             raise CheckpointError(f"checkpoint {path} is damaged: {error}") from error
 
-    def sweep(self) -> None:
-        """Remove what an interrupted write left behind."""
+    def sweep(self, step: int) -> None:
+        """Remove what an interrupted write left behind, and whatever lies after the step the run goes on from."""
+        for entry in self.entries():
+            if entry.step > step:
+                entry.path.unlink(missing_ok=True)
         for path in self.folder.glob("*.tmp"):
             path.unlink(missing_ok=True)
         for path in self.folder.glob("[0-9]*.safetensors"):
@@ -125,6 +128,7 @@ class Checkpoints:
 
 def _flatten(snapshot: Snapshot) -> dict[str, Tensor]:
     tensors = {f"parameters/{name}": tensor for name, tensor in snapshot.parameters.items()}
+    tensors |= {f"carried/{index}": tensor for index, tensor in enumerate(snapshot.carried)}
     for moment, named in snapshot.moments.items():
         tensors |= {f"moments/{moment}/{name}": tensor for name, tensor in named.items()}
     return tensors
@@ -133,14 +137,17 @@ def _flatten(snapshot: Snapshot) -> dict[str, Tensor]:
 def _unflatten(run: str, step: int, tensors: Mapping[str, Tensor]) -> Snapshot:
     parameters: dict[str, Tensor] = {}
     moments: dict[str, dict[str, Tensor]] = {}
+    carried: dict[int, Tensor] = {}
     for key, tensor in tensors.items():
         kind, _, name = key.partition("/")
         if kind == "parameters":
             parameters[name] = tensor
+        elif kind == "carried":
+            carried[int(name)] = tensor
         else:
             moment, _, name = name.partition("/")
             moments.setdefault(moment, {})[name] = tensor
-    return Snapshot(run, step, parameters, moments)
+    return Snapshot(run, step, parameters, moments, tuple(carried[index] for index in sorted(carried)))
 
 
 def _write(path: Path, data: bytes) -> None:

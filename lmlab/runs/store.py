@@ -145,7 +145,7 @@ class Store:
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
         if not create and not os.path.exists(path):
-            raise StoreError(f"there is no lab at {path.parent}. Train something first, or give another with --lab.")
+            raise self._missing()
         self._engine = sa.create_engine(f"sqlite:///{path}", connect_args={"timeout": BUSY_SECONDS})
         event.listen(self._engine, "connect", _configure)
         event.listen(self._engine, "begin", _begin)
@@ -170,11 +170,13 @@ class Store:
 
         session: when the command that trains began; `latest` is found by it.
         """
-        now, owner, claims = time.time(), f"{os.uname().nodename}:{os.getpid()}", []
+        now, owner, claims = time.time(), f"{_machine()}:{os.getpid()}", []
         with self._writing() as connection:
             for run, step in resume_steps.items():
-                row = connection.execute(sa.select(_runs).where(_runs.c.run == run)).one()
-                if row.status in DONE or (row.status == "running" and row.lease >= now):
+                row = connection.execute(sa.select(_runs).where(_runs.c.run == run)).one_or_none()
+                if row is None or row.status in DONE:  # deleted meanwhile, or done
+                    continue
+                if row.status == "running" and row.lease >= now and not _is_dead(row.owner):
                     continue
                 connection.execute(
                     sa.update(_runs)
@@ -321,9 +323,14 @@ class Store:
         if connection.execute(sa.update(_runs).where(mine).values(**values)).rowcount != 1:
             raise LeaseLost(f"run {claim.run} was taken over by another process; its work goes on there.")
 
+    def _missing(self) -> StoreError:
+        return StoreError(f"there is no lab at {self.path.parent}. Train something first, or give another with --lab.")
+
     def _check_version(self, create: bool) -> None:
         with self._engine.execution_options(writing=create).begin() as connection:
             if not sa.inspect(connection).has_table("lab"):
+                if not create and not sa.inspect(connection).get_table_names():
+                    raise self._missing()  # it is just being made
                 if not create:
                     raise StoreError(f"{self.path} is not the database of a lab. Give another folder with --lab.")
                 _tables.create_all(connection)
@@ -353,6 +360,29 @@ class Store:
             raise
         except DBAPIError as error:
             raise StoreError(f"the lab's database {self.path} cannot be used: {error.orig}.") from error
+
+
+def _machine() -> str:
+    """Where process numbers mean something: this host, and on Linux this container's own numbering."""
+    try:
+        numbering = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        numbering = ""
+    return f"{os.uname().nodename}{numbering}"
+
+
+def _is_dead(owner: str) -> bool:
+    """The process that holds a lease is known to be gone; another machine's is never known to be."""
+    machine, _, process = owner.rpartition(":")
+    if machine != _machine() or not process.isdigit():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 def _configure(connection: Any, _record: Any) -> None:

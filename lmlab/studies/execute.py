@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ from lmlab.studies.plan import WORTH_A_WORKER, plan, work
 from lmlab.studies.study import Labelled
 
 HEARTBEAT_SECONDS = 1.0
+WORTH_A_THREAD = 1e9
+"""Floating-point operations of a step below which one thread is as fast as several, and leaves the others alone."""
 POLL_SECONDS = 0.5
 
 Watch = Callable[[Lab, Sequence[str]], AbstractContextManager[None]]
@@ -89,6 +92,7 @@ def train_claimed(
     """Claim and train group after group in this process until all runs are done, here or elsewhere."""
     place = resolve_device(device)
     failures: dict[str, str] = {}
+    threads = torch.get_num_threads()
     while not stop():
         groups = [
             [spec for spec in group if spec.run_id not in failures] for group in plan(runs, lab, place, strategy).groups
@@ -96,8 +100,11 @@ def train_claimed(
         groups = [group for group in groups if group]
         if not groups:
             break
-        if not any(_train_group(group, lab, device, strategy, session, stop, failures, parent) for group in groups):
+        if not any(
+            _train_group(group, lab, device, strategy, session, stop, failures, parent, threads) for group in groups
+        ):
             time.sleep(POLL_SECONDS)  # the rest is held by other processes: wait for them, or for their leases
+    torch.set_num_threads(threads)
     if failures:
         run, reason = next(iter(failures.items()))
         raise LabError(f"{len(failures)} of {len(runs)} runs failed; run {run}: {reason}")
@@ -112,19 +119,24 @@ def _train_group(
     stop: Callable[[], bool],
     failures: dict[str, str],
     parent: int,
+    threads: int,
 ) -> bool:
-    """Train what can be claimed of a group; False when that is nothing."""
+    """Train what can be claimed of a group with at most so many threads; False when that is nothing."""
     if stop():
         return True
     place = resolve_device(device)
     rows = {row.run: row for row in lab.store.runs([spec.run_id for spec in specs])}
-    snapshots = {spec.run_id: lab.checkpoints(spec.run_id).newest() for spec in specs}
+    # Checkpoints of a run that the store has never seen begin are somebody else's leftovers: its metrics are gone.
+    begun_runs = [run for run, row in rows.items() if row.started]
+    snapshots = {run: lab.checkpoints(run).newest() for run in begun_runs}
     resume = {run: snapshot for run, snapshot in snapshots.items() if snapshot is not None}
     begun = rows[specs[0].run_id].machine if specs[0].run_id in resume else {}
-    if place.type == "cpu" and begun.get("device_type") == "cpu":
-        # What changes bits is taken over from the first part of the run, so that its second part fits.
-        torch.set_num_threads(begun["threads"])
-        strategy = begun["strategy"]
+    if place.type == "cpu":
+        torch.set_num_threads(_useful_threads(specs[0], threads))
+        if begun.get("device_type") == "cpu":
+            # What changes bits is taken over from the first part of the run, so that its second part fits.
+            torch.set_num_threads(begun["threads"])
+            strategy = begun["strategy"]
     facts = {**machine(place), "strategy": resolve_strategy(strategy, place)}
     facts["precision"] = resolve_precision(specs[0].training.precision, place)
     claims = lab.store.claim(
@@ -136,7 +148,7 @@ def _train_group(
         return False
     mine = {claim.run: claim for claim in claims}
     for run in mine:
-        lab.checkpoints(run).sweep()
+        lab.checkpoints(run).sweep(resume[run].step if run in resume else 0)
     own = [spec for spec in specs if spec.run_id in mine]
     recorder = Recorder(lab, {spec.run_id: spec for spec in own}, mine)
     with Heartbeat(lab, recorder, parent):
@@ -223,6 +235,12 @@ class Heartbeat:
 assert HEARTBEAT_SECONDS * 10 < LEASE_SECONDS
 
 
+def _useful_threads(spec: RunSpec, most: int) -> int:
+    """Small steps are slower with several threads, which then mostly wait for each other."""
+    steps = spec.total_steps(len(spec.task.split(spec.seeds.split).train_rows))
+    return most if work(spec) / steps > WORTH_A_THREAD else 1
+
+
 def _useful_workers(specs: Sequence[RunSpec]) -> int:
     """As many as there are cores and runs, if each has enough to do."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -245,7 +263,8 @@ def _delegate(runs: Sequence[Labelled], lab: Lab, workers: int, session: float, 
         }
     ).encode()
     command = [sys.executable, "-m", "lmlab.studies.worker"]
-    crew = [subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(workers)]
+    says = [tempfile.TemporaryFile() for _ in range(workers)]  # noqa: SIM115  (closed below, when read)
+    crew = [subprocess.Popen(command, stdin=subprocess.PIPE, stderr=said) for said in says]
     for process in crew:
         assert process.stdin is not None
         process.stdin.write(job)
@@ -257,9 +276,10 @@ def _delegate(runs: Sequence[Labelled], lab: Lab, workers: int, session: float, 
             for process in crew:
                 process.send_signal(signal.SIGTERM)
         time.sleep(0.05)
-    for process in crew:
-        assert process.stderr is not None
-        said = process.stderr.read().decode(errors="replace").strip()
+    for process, file in zip(crew, says, strict=True):
+        with file:
+            file.seek(0)
+            said = file.read().decode(errors="replace").strip()
         if process.returncode == 2 and said:
             raise LabError(said.splitlines()[-1])
         if process.returncode != 0 and not (told and process.returncode == -signal.SIGTERM):

@@ -48,11 +48,11 @@ def test_every_recipe_speaks(lmlab, lab, recipe):
 
 def test_the_same_seed_says_the_same_and_another_something_else(lmlab, lab):
     folder, runs = lab
-    say = lambda seed: (
-        lmlab(  # noqa: E731
-            "generate", runs["stories-gru"], "--prompt=The ", "--seed", seed, "--max-tokens=30", "--lab", folder
-        ).out
-    )
+
+    def say(seed):
+        where = ("--prompt=The ", "--max-tokens=30", "--lab", folder)
+        return lmlab("generate", runs["stories-gru"], "--seed", seed, *where).out
+
     assert say(1) == say(1) != say(2)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_model, save_model
 from torch.func import functional_call, stack_module_state, vmap
 
+from lmlab.core.device import cpu_survives_bf16
 from lmlab.engine.losses import loss_and_accuracy
 from lmlab.models.model import Dropout, LanguageModel, build, models
 
@@ -207,3 +208,24 @@ def test_every_weight_is_used_and_padding_is_not(config):
 def test_the_config_gives_itself_back(config):
     assert type(config)(**config.to_json()) == config
     assert models[config.name] is type(config)
+
+
+@every_model
+def test_the_compiler_can_follow(config):
+    """Traced whole by torch.compile, forward and backward, and equal."""
+    torch._dynamo.reset()  # the compiler remembers, and has a limit on how many models of a class it will
+    model, tokens = made(config, dtype=torch.float32), some_tokens()
+    compiled = torch.compile(model, backend="aot_eager", fullgraph=True)
+    logits, _ = compiled(tokens)
+    torch.testing.assert_close(logits, model(tokens)[0])
+    logits.sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+@every_model
+@pytest.mark.skipif(not cpu_survives_bf16(), reason="bf16 products do not work on this CPU")
+def test_bf16_is_the_same_but_rounded(config):
+    model, tokens = made(config, dtype=torch.float32), some_tokens()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded, _ = model(tokens)
+    torch.testing.assert_close(rounded.float(), model(tokens)[0], rtol=0.2, atol=0.2)

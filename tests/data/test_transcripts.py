@@ -63,3 +63,16 @@ def test_too_few_utterances_are_refused(tmp_path):
     path.write_text("only one\n", encoding="utf-8")
     with pytest.raises(ConfigError, match=r"task\.validation leaves nothing to train on: there are 1 utterances"):
         Transcripts(path=str(path)).split(0)
+
+
+def test_a_crop_begins_anywhere_and_only_while_training(spoken):
+    task = Transcripts(path=str(spoken), window=6, crop=True, validation=0.25)
+    table, tokenizer = task.split(0).table, task.build_tokenizer()
+    rows = torch.tensor([3])
+    measured = {tokenizer.decode(table.at(rows).targets[0].tolist()) for _ in range(5)}
+    assert measured == {"A LONG"}
+    drawn = {tokenizer.decode(table.at(rows, torch.tensor([key])).targets[0].tolist()) for key in range(40)}
+    assert len(drawn) > 5
+    assert all(piece in "A LONG ONE THAT IS CUT" for piece in drawn)
+    short = {tokenizer.decode(table.at(torch.tensor([2]), torch.tensor([key])).targets[0].tolist()) for key in range(9)}
+    assert short == {"NO"}

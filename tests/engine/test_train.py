@@ -380,3 +380,69 @@ def test_an_unknown_device_is_refused_before_any_work():
 
 def test_nothing_to_train_is_nothing_to_yield(trained):
     assert trained([]).records == []
+
+
+# --- state carried from batch to batch -------------------------------------------------------------------------------
+
+
+def reading(model="gru", **changes) -> RunSpec:
+    changes = {name.replace("__", "."): value for name, value in changes.items()}
+    base = {
+        "training.carry": True,
+        "training.steps": 9,
+        "training.batch_size": 3,
+        "training.eval_first": 0,
+        "training.eval_period": 9,
+        "training.checkpoint_period": 4,
+        "training.lr": 0.01,
+    }
+    task = {"name": "text", "characters": 3000, "window": 8, "validation": 0.0, "measured": 20}
+    return RunSpec(task=task, model={"name": model, "width": 8, "layers": 2}).override({**base, **changes})
+
+
+def test_a_carried_state_reads_the_text_as_one_sequence():
+    """Truncated back-propagation by hand: three readers, each at his own place, detached between windows."""
+    spec = reading(training__steps=4, training__optimizer="sgd", training__weight_decay=0.0, training__clip=0.0)
+    split = spec.task.split(0)
+    stack = Stack([spec], [split], torch.device("cpu"), "fp64", vectorised=False)
+    model, state = spec.build_model(torch.float64), None
+    per_epoch = len(split.train_rows) // 3
+    for step in range(4):
+        rows = torch.tensor([reader * per_epoch + step for reader in range(3)])
+        batch = split.table.at(rows)
+        logits, state = model(batch.inputs, state)
+        state = [tuple(tensor.detach() for tensor in layer) for layer in state]
+        loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        model.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.01 * parameter.grad
+        stack.update()
+    mine = stack.snapshot(0, 4).parameters
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(mine[name], parameter.detach(), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", ["rnn", "gru", "lstm"])
+@both_strategies
+def test_a_carried_state_survives_a_stop(model, strategy, trained):
+    specs = [reading(model), reading(model).with_seed(1)]
+    whole = trained(specs, strategy=strategy)
+    resume = {spec.run_id: whole.snapshots[spec.run_id, 4] for spec in specs}
+    rest = trained(specs, strategy=strategy, resume=resume)
+    for spec in specs:
+        assert_identical(rest.snapshots[spec.run_id, 9], whole.snapshots[spec.run_id, 9])
+        pairs = zip(rest.snapshots[spec.run_id, 9].carried, whole.snapshots[spec.run_id, 9].carried, strict=True)
+        assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_carrying_matters(trained):
+    kept, fresh = reading(), reading(training__carry=False, training__drop_last=True)
+    losses = [trained([one]).metrics[one.run_id, 9, "train", "all", "loss"] for one in (kept, fresh)]
+    assert losses[0] != losses[1]
+
+
+def test_attention_cannot_carry():
+    with pytest.raises(ConfigError, match=r"^training\.carry needs a recurrent model"):
+        reading("gpt")

@@ -172,3 +172,13 @@ def test_more_tokens_than_can_be_run_are_still_reckoned():
 def test_a_number_of_tokens_that_makes_no_sense_is_refused(tokens):
     with pytest.raises(ConfigError, match=f"--tokens must be between 1 and 1000000; got {tokens}"):
         cost(DecoderConfig(), SYMBOLS, 6, tokens)
+
+
+@pytest.mark.parametrize("config", [DecoderConfig(width=16, heads=2), LSTMConfig(width=16)])
+def test_memory_of_weights_is_exact_and_activations_grow_with_the_text(config):
+    short, long = cost(config, 20, 40, 10), cost(config, 20, 40, 20)
+    assert short.memory()["parameters"] == 4 * sum(p.numel() for p in config.build(20, 40, None).parameters())
+    assert short.memory()["optimizer"] == 2 * short.memory()["parameters"]
+    kept = [each.memory()["activations"] for each in (short, long)]
+    assert 10 * 16 * 4 * config.layers < kept[0] < 2000 * 16 * 4 * config.layers
+    assert 1.9 < kept[1] / kept[0] < 4.1  # linear for a recurrent model, up to quadratic for attention
