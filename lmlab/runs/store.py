@@ -365,10 +365,10 @@ class Store:
 def _machine() -> str:
     """Where process numbers mean something: this host, and on Linux this container's own numbering."""
     try:
-        numbering = os.readlink("/proc/self/ns/pid")
+        numbering = os.readlink("/proc/self/ns/pid").strip("pid:[]")
     except OSError:
         numbering = ""
-    return f"{os.uname().nodename}{numbering}"
+    return f"{os.uname().nodename}/{numbering}"
 
 
 def _is_dead(owner: str) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from lmlab.core.errors import DataError
 from lmlab.data.arithmetic import ArithmeticTokenizer
 from lmlab.models.decoding import predict, starts, stream
+from lmlab.models.recurrent import RecurrentConfig
 from lmlab.models.sampling import Sampling
 from lmlab.models.scoring import Score, score_long
 from lmlab.runs.run import Run
@@ -29,7 +30,10 @@ class Voice:
 
     def __init__(self, run: Run, step: int | None = None) -> None:
         self.model, self.tokenizer = run.model(step), run.tokenizer()
-        self.speech, self.window = run.spec.task.speech(self.tokenizer), run.spec.task.length
+        self.speech = run.spec.task.speech(self.tokenizer)
+        # A recurrent model remembers as far as it can; attention sees what it was trained to see.
+        self.recurrent = isinstance(run.spec.model, RecurrentConfig)
+        self.window = 0 if self.recurrent else run.spec.task.length
         room = self.model.get_parameter("embedding.tokens.weight").shape[0]
         if len(self.tokenizer.vocabulary) > room:
             raise DataError(
@@ -111,7 +115,8 @@ class Voice:
         ids = [*self.ids(text), *self.speech.after]
         if len(ids) < 2:
             raise DataError("there is nothing to score: the text needs at least two symbols.")
-        found: Score = score_long(self.model, ids, self.window, stride or max(1, self.window // 2))
+        window = self.window or len(ids)
+        found: Score = score_long(self.model, ids, window, stride or max(1, window // 2), carry=self.recurrent)
         unscored = "" if self.speech.before else self.tokenizer.decode(ids[:1])
         return found.to_json(len(text.encode()) - (len(unscored.encode()) if text.startswith(unscored) else 0))
 

@@ -94,10 +94,9 @@ def train_claimed(
     failures: dict[str, str] = {}
     threads = torch.get_num_threads()
     while not stop():
-        groups = [
-            [spec for spec in group if spec.run_id not in failures] for group in plan(runs, lab, place, strategy).groups
-        ]
-        groups = [group for group in groups if group]
+        known = {row.run for row in lab.store.runs()} - failures.keys()  # a run may be deleted while others are trained
+        planned = plan(runs, lab, place, strategy).groups
+        groups = [own for group in planned if (own := [spec for spec in group if spec.run_id in known])]
         if not groups:
             break
         if not any(

@@ -33,13 +33,11 @@ class Plan:
 def plan(runs: Sequence[Labelled], lab: Lab, device: torch.device, strategy: Strategy = "auto") -> Plan:
     """What of these runs is left to train. A group is trained at once where runs are stacked, else each run alone."""
     specs = {spec.run_id: spec for _, spec in runs}
-    rows = {row.run: row for row in lab.store.runs(list(specs))}
-    done = {run for run, row in rows.items() if row.done}
-    gone = specs.keys() - rows.keys()  # deleted by somebody since they were registered
+    done = {row.run for row in lab.store.runs(list(specs)) if row.done}
     stacked = resolve_strategy(strategy, device) == "stacked"
     groups: dict[str, list[RunSpec]] = {}
     for run, spec in specs.items():
-        if run not in done and run not in gone:
+        if run not in done:
             groups.setdefault(shape_of(spec, spec.task.split(spec.seeds.split)) if stacked else run, []).append(spec)
     return Plan(tuple(map(tuple, groups.values())), len(done))
 

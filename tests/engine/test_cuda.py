@@ -76,3 +76,18 @@ def test_the_gpu_agrees_with_the_cpu(name: str) -> None:
         for row in record.rows
     }
     assert on_gpu == pytest.approx(on_cpu, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["rnn", "gru", "lstm"])
+def test_a_carried_state_is_captured_too(name: str) -> None:
+    """Windows of a text read in sequence, with the state of the last batch, across the end of an epoch."""
+    task = {"name": "text", "characters": 3000, "window": 8, "measured": 20}
+    training = {"carry": True, "steps": 120, "batch_size": 4, "eval_first": 0, "eval_period": 40, "precision": "fp32"}
+    base = RunSpec(task=task, model={"name": name, "width": 8, "layers": 2}, training=training)
+    specs = [base.with_seed(seed) for seed in range(3)]
+    captured, weights = outcome(specs)
+    eager, eager_weights = outcome(specs, capture=False)
+    assert captured == pytest.approx(eager, rel=1e-5, abs=1e-6)
+    for key, tensor in weights.items():
+        torch.testing.assert_close(tensor, eager_weights[key], rtol=1e-4, atol=1e-5)
+    assert outcome(specs)[0] == captured

@@ -175,9 +175,17 @@ def test_sweeping_leaves_only_whole_checkpoints(kept):
     kept.save(snapshot(200), None, KEEP_ALL)
     (kept.folder / "00000200.json").rename(kept.folder / "00000200.json.tmp")
     (kept.folder / "00000300.safetensors.tmp").write_bytes(b"half a checkpo")
-    kept.sweep()
+    kept.sweep(step=300)
     assert files(kept) == ["00000100.json", "00000100.safetensors"]
     assert kept.newest().step == 100
+
+
+def test_what_lies_after_the_step_a_run_goes_on_from_goes(kept):
+    """It is damaged, or belongs to metrics that are gone: either way it must not be taken for the newest."""
+    for step in (100, 200, 300):
+        kept.save(snapshot(step), None, KEEP_ALL)
+    kept.sweep(step=100)
+    assert files(kept) == ["00000100.json", "00000100.safetensors"]
 
 
 def test_a_checkpoint_can_be_written_again(kept):

@@ -364,3 +364,47 @@ def test_workers_do_not_outlive_a_killed_command(tmp_path, start, wait_for):
     finally:
         for pid in filter(alive, workers):
             os.kill(pid, signal.SIGKILL)
+
+
+# --- leftovers and the dead ------------------------------------------------------------------------------------------
+
+
+def test_checkpoints_whose_metrics_are_gone_are_not_gone_on_from(lab, tmp_path):
+    """A row was deleted and its checkpoints were not, as by a crash in between: the run starts over."""
+    runs = small()
+    (stopped,) = execute(runs, lab, device="cpu", stop=stopping_after(9))
+    assert stopped.status == "interrupted"
+    lab.store.delete(stopped.id)
+    (again,) = execute(runs, lab, device="cpu")
+    assert_same(again, execute(runs, Lab(tmp_path / "whole", create=True), device="cpu")[0])
+
+
+def test_a_run_deleted_while_others_train_is_left_out(lab):
+    first, second = small(seeds=(0, 1))
+    deleted = threading.Event()
+
+    def delete_the_second() -> bool:
+        if not deleted.is_set():
+            lab.delete(second[1].run_id)
+            deleted.set()
+        return False
+
+    done = execute([first, second], lab, device="cpu", stop=delete_the_second)
+    assert [run.id for run in done] == [first[1].run_id]
+    assert done[0].status == "finished"
+
+
+def test_the_runs_of_a_dead_process_are_taken_over_at_once(lab, start):
+    """No need to wait for the lease of a process that is known to be gone."""
+    options = [f"--set={key}={value}" for key, value in SMALL.items() if key != "training.steps"]
+    process = start("train", "arithmetic-lstm", "--steps=100000", *options, "--device=cpu", "--lab", lab.path)
+    while not (lab.runs() and lab.runs()[0].row.step > 4):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    (left,) = lab.runs()
+    assert left.row.status == "running"
+    assert left.row.lease > time.time()
+    (run,) = execute([(left.row.label, left.spec)], lab, device="cpu", stop=stopping_after(3))
+    assert run.status == "interrupted"
