@@ -9,6 +9,7 @@ from typing import Any
 
 from lmlab.core.errors import DataError
 from lmlab.data.arithmetic import ArithmeticTokenizer
+from lmlab.data.corpus_bpe import CorpusBPE
 from lmlab.models.decoding import predict, starts, stream
 from lmlab.models.recurrent import RecurrentConfig
 from lmlab.models.sampling import Sampling
@@ -112,7 +113,11 @@ class Voice:
 
         Where nothing comes before a text, its first token has no context and is not scored.
         """
-        ids = [*self.ids(text), *self.speech.after]
+        if isinstance(self.tokenizer, CorpusBPE):  # it knows lines, but no line break
+            lines = text.splitlines()
+            text, ids = "".join(lines), self.tokenizer.encode_corpus(lines)
+        else:
+            ids = [*self.ids(text), *self.speech.after]
         if len(ids) < 2:
             raise DataError("there is nothing to score: the text needs at least two symbols.")
         window = self.window or len(ids)

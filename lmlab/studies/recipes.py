@@ -77,9 +77,9 @@ def transcripts() -> RunSpec:
         training=Training(
             steps=3000,
             batch_size=32,
-            lr=1e-3,
+            lr=3e-3,
             betas=(0.9, 0.98),
-            weight_decay=0.01,
+            weight_decay=0.1,
             schedule="cosine",
             warmup=200,
             eval_first=0,
