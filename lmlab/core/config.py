@@ -46,6 +46,12 @@ class Config(BaseModel):
         """The dotted name of a field, as the user types it."""
         return f"{cls.section}.{name}" if cls.section else name
 
+    def check_ranges(self, **limits: tuple[int, int]) -> None:
+        """Refuse fields outside [low, high]: `self.check_ranges(width=(1, 65536))`."""
+        for name, (low, high) in limits.items():
+            if not low <= getattr(self, name) <= high:
+                raise ConfigError(self.field(name), f"must be between {low} and {high}", getattr(self, name))
+
     def to_json(self) -> Json:
         """Every field with its value; `type(self)(**json)` gives the object back."""
         return json.loads(self.model_dump_json())

@@ -95,13 +95,14 @@ class Text(Task):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        limits = {
-            "window": (1, 65_536), "stride": (1, 65_536), "gap": (0, 10**9), "vocabulary": (0, 1_000_000),
-            "measured": (0, 10**9), "characters": (1_000, 100_000_000),
-        }  # fmt: skip
-        for name, (low, high) in limits.items():
-            if not low <= getattr(self, name) <= high:
-                raise ConfigError(self.field(name), f"must be between {low} and {high}", getattr(self, name))
+        self.check_ranges(
+            window=(1, 65_536),
+            stride=(1, 65_536),
+            gap=(0, 10**9),
+            vocabulary=(0, 1_000_000),
+            measured=(0, 10**9),
+            characters=(1_000, 100_000_000),
+        )
         if not 0 <= self.validation < 1:
             raise ConfigError(self.field("validation"), "must be at least 0 and below 1", self.validation, "Try 0.1.")
         return self

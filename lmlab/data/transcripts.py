@@ -97,10 +97,7 @@ class Transcripts(Task):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        limits = {"window": (2, 65_536), "count": (2, 1_000_000), "measured": (0, 10**9)}
-        for name, (low, high) in limits.items():
-            if not low <= getattr(self, name) <= high:
-                raise ConfigError(self.field(name), f"must be between {low} and {high}", getattr(self, name))
+        self.check_ranges(window=(2, 65_536), count=(2, 1_000_000), measured=(0, 10**9))
         if not 0 <= self.validation < 1:
             raise ConfigError(self.field("validation"), "must be at least 0 and below 1", self.validation, "Try 0.1.")
         return self

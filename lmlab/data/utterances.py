@@ -12,7 +12,7 @@ from typing import Final
 
 from lmlab.core.errors import ConfigError
 from lmlab.core.randomness import stream
-from lmlab.data.stories import Draw, Grammar, parse, pick, with_articles
+from lmlab.data.grammar import Draw, Grammar, parse, pick, with_articles
 
 SHORTEST, LONGEST = 3, 35
 """Words of an utterance."""

@@ -73,9 +73,7 @@ class ModelConfig(Config):
 
     @model_validator(mode="after")
     def _check_sizes(self) -> Self:
-        for name, limit in (("layers", 1000), ("width", 65536)):
-            if not 1 <= getattr(self, name) <= limit:
-                raise ConfigError(self.field(name), f"must be between 1 and {limit}", getattr(self, name))
+        self.check_ranges(layers=(1, 1000), width=(1, 65536))
         for name in ("dropout", "embedding_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ConfigError(self.field(name), "must be at least 0 and below 1", getattr(self, name))

@@ -210,8 +210,7 @@ class RecurrentConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if not 1 <= self.hidden <= 65536:
-            raise ConfigError(self.field("hidden"), "must be between 1 and 65536", self.hidden)
+        self.check_ranges(hidden=(1, 65536))
         if self.tie and self.hidden != self.width:
             rule = f"needs model.hidden to be model.width ({self.width})"
             raise ConfigError(self.field("tie"), rule, self.hidden, "Unset hidden.")

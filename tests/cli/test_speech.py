@@ -123,3 +123,12 @@ def test_costs_are_those_the_documents_print(lmlab, recipe, changes, parameters)
     found = lmlab("cost", recipe, "--set=task.characters=50000", *changes, "--json").json
     assert found["parameters"]["total"] == parameters
     assert found["counted"]["forward_without_classifier"] == found["flops"]["forward"]
+
+
+def test_a_play_is_scored_line_by_line(lmlab, lab, here):
+    """The tokenizer of document 002 has no line break: lines are encoded as they were for training."""
+    folder, runs = lab
+    (here / "play.txt").write_text("The end.\nThe start.\n", encoding="utf-8")
+    found = lmlab("score", runs["shakespeare"], "--file", here / "play.txt", "--lab", folder, "--json").json
+    assert found["tokens"] > 3
+    assert found["bits_per_byte"] > 0

@@ -9,7 +9,8 @@ from random import Random
 import pytest
 
 from lmlab.core.errors import ConfigError
-from lmlab.data.stories import NAMES, PLOTS, Grammar, generate, parse, story, with_articles
+from lmlab.data.grammar import Grammar, parse, with_articles
+from lmlab.data.stories import NAMES, PLOTS, generate, story
 
 
 @pytest.fixture(scope="module")
