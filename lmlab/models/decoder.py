@@ -47,6 +47,8 @@ class FeedForward(nn.Module):
         match self.activation:
             case "gelu":
                 hidden = F.gelu(self.up(x))
+            case "gelu-tanh":  # GPT-2's approximation
+                hidden = F.gelu(self.up(x), approximate="tanh")
             case "relu":
                 hidden = F.relu(self.up(x))
             case _:
@@ -154,7 +156,7 @@ class DecoderConfig(ModelConfig):
     """How the order of tokens is told."""
     exponent: Exponent = "2k/d"
     """Of the sinusoids: 2k/d as in the paper, or k/d as document 000 prints it."""
-    activation: Literal["gelu", "relu", "swiglu"] = "gelu"
+    activation: Literal["gelu", "gelu-tanh", "relu", "swiglu"] = "gelu"
     """φ of the feed-forward."""
     init: Literal["pytorch", "normal"] = "pytorch"
     """PyTorch's default for linear layers with embeddings N(0, 1), or everything N(0, 0.02²)."""

@@ -83,11 +83,12 @@ def transformer_004(layers: int = 1) -> DecoderConfig:
 
 
 def gpt2(width: int = 768, layers: int = 12, heads: int = 12) -> DecoderConfig:
-    """GPT-2 (Radford et al., 2019), but for its tanh form of GELU."""
+    """GPT-2 (Radford et al., 2019)."""
     return DecoderConfig(
         width=width,
         layers=layers,
         heads=heads,
+        activation="gelu-tanh",
         feedforward_bias=True,
         classifier_bias=False,
         norm_first=True,

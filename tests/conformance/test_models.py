@@ -24,6 +24,7 @@ OPTIONS = {
         {"exponent": "k/d", "bias": False, "feedforward": 5},
         {"positions": "rotary", "activation": "swiglu", "key_heads": 2, "norm": "rms", "norm_first": True},
         {"init": "normal", "feedforward_bias": True, "classifier_bias": False, "norm_first": True},
+        {"activation": "gelu-tanh", "embedding_dropout": 0.1},
     ],
     "rnn": [{"hidden": 6}, {"bias": False, "layers": 1}, {"tie": True, "layers": 3}],
     "gru": [{"hidden": 6}, {"bias": True, "layers": 1}, {"tie": True, "layers": 3}],
