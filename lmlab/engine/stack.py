@@ -100,7 +100,7 @@ def shape_of(spec: RunSpec, split: Split) -> str:
     task = {name: value for name, value in spec.task.to_json().items() if name not in spec.task.only_rows}
     training = {name: value for name, value in spec.training.to_json().items() if name not in spec.training.per_run}
     training["steps"] = spec.total_steps(len(split.train_rows))
-    if not (spec.training.eval_period and spec.training.checkpoint_period):
+    if spec.training.carry or not (spec.training.eval_period and spec.training.checkpoint_period):
         training["per_epoch"] = spec.batches_per_epoch(len(split.train_rows))
     return json.dumps([task, spec.model.to_json(), training], sort_keys=True)
 

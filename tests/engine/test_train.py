@@ -446,3 +446,14 @@ def test_carrying_matters(trained):
 def test_attention_cannot_carry():
     with pytest.raises(ConfigError, match=r"^training\.carry needs a recurrent model"):
         reading("gpt")
+
+
+def test_readers_of_texts_of_different_length_do_not_share_a_stack(trained):
+    """Their epochs end at different steps, and with them what is remembered."""
+    short, long = reading(task__validation=0.4), reading(task__validation=0.1)
+    stacked = trained([short, long], strategy="stacked")
+    for spec in (short, long):
+        alone = trained([spec], strategy="loop").snapshots[spec.run_id, 9]
+        mine = stacked.snapshots[spec.run_id, 9]
+        for name, tensor in alone.parameters.items():
+            torch.testing.assert_close(mine.parameters[name], tensor, rtol=1e-5, atol=1e-6)
