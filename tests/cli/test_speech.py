@@ -132,3 +132,12 @@ def test_a_play_is_scored_line_by_line(lmlab, lab, here):
     found = lmlab("score", runs["shakespeare"], "--file", here / "play.txt", "--lab", folder, "--json").json
     assert found["tokens"] > 3
     assert found["bits_per_byte"] > 0
+
+
+def test_a_prompt_longer_than_the_positions_needs_sliding(lmlab, lab):
+    folder, runs = lab
+    where = (runs["stories-transformer"], "--prompt", "The end of the day. " * 3, "--max-tokens=3", "--lab", folder)
+    refused = lmlab("generate", *where, "--past-window=stop")
+    assert (refused.status, refused.out, refused.err.count("\n")) == (2, "", 1)
+    assert "slide" in refused.err
+    assert len(lmlab("generate", *where, "--json").json["tokens"]) == 3

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from lmlab.core.errors import DataError
+from lmlab.data.characters import CharacterTokenizer
+from lmlab.data.tokenizer_files import save_tokenizer
 from lmlab.models.sampling import Sampling
 from lmlab.runs.voice import Voice
 from lmlab.studies.session import train
@@ -108,3 +110,23 @@ def test_symbols_outside_the_vocabulary_are_named(spoken, name, prompt, named):
 def test_nothing_cannot_be_scored(spoken):
     with pytest.raises(DataError, match="nothing to score"):
         spoken["text"].score("t")
+
+
+def test_a_tokenizer_of_another_run_is_refused(tmp_path):
+    """More symbols than the model has rows for: the two do not belong together."""
+    (run,) = train(
+        "stories-gru", steps=1, overrides={**SMALL, "task.characters": 3000, "task.window": 12}, lab=tmp_path / "lab"
+    )
+    save_tokenizer(CharacterTokenizer.train("".join(map(chr, range(32, 400)))), run.lab.tokenizer_path(run.id))
+    with pytest.raises(DataError, match="they do not belong together"):
+        Voice(run)
+
+
+def test_a_tokenizer_file_that_is_damaged_is_refused(tmp_path):
+    (run,) = train(
+        "stories-gru", steps=1, overrides={**SMALL, "task.characters": 3000, "task.window": 12}, lab=tmp_path / "lab"
+    )
+    path = run.lab.tokenizer_path(run.id)
+    path.write_bytes(path.read_bytes()[:40])
+    with pytest.raises(DataError):
+        Voice(run)
