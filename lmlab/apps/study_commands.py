@@ -99,7 +99,6 @@ def run_study(
             for run in runs
         ],
     }
-    again = f"lmlab study run {name}{' --quick' if quick else ''}"
     stopped = any(run.status in ("interrupted", "waiting") for run in runs)
 
     def render() -> None:
@@ -109,7 +108,7 @@ def run_study(
 
     show(document, as_json, render)
     if stopped:
-        notices.print(f"Stopped. Go on with: {again}", highlight=False)
+        notices.print(f"Stopped. Go on with: {study.command}", highlight=False)
         raise typer.Exit(130)
 
 

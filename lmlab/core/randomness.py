@@ -16,7 +16,6 @@ from typing import Any, Final, TypeVar
 import torch
 from torch import Tensor
 
-PURPOSES: Final = ("split", "init", "order", "dropout")
 _WORD: Final = 0xFFFFFFFF
 _GOLDEN: Final = 0x9E3779B9
 

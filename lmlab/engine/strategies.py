@@ -84,5 +84,6 @@ class Captured:
         return self._numbers
 
 
-def driver(stack: Stack) -> Driver:
-    return Captured(stack) if stack.device.type == "cuda" else Eager(stack)
+def driver(stack: Stack, capture: bool = True) -> Driver:
+    """Graphs on CUDA unless `capture` is off; elsewhere there is nothing to capture."""
+    return Captured(stack) if stack.device.type == "cuda" and capture else Eager(stack)

@@ -22,7 +22,7 @@ from lmlab.core.device import Precision, resolve_device, resolve_precision
 from lmlab.data.task import Split
 from lmlab.engine.spec import RunSpec
 from lmlab.engine.stack import Readout, Snapshot, Stack, shape_of
-from lmlab.engine.strategies import Captured, Eager, Strategy, resolve_strategy
+from lmlab.engine.strategies import Strategy, driver, resolve_strategy
 
 TICK_SECONDS = 0.1
 
@@ -125,7 +125,7 @@ def _train_stack(
     step, total, training = resume[0].step if resume else 0, stack.total, stack.training
     if step:
         stack.prepare(step)
-    drive = Captured(stack) if device.type == "cuda" and capture else Eager(stack)
+    drive = driver(stack, capture)
     names = tuple(spec.run_id for spec in specs)
     alive = dict(enumerate(names))
     last_sign = time.monotonic()

@@ -84,12 +84,6 @@ def chosen(run: Run) -> dict[str, Any]:
     }
 
 
-def seeds_text(runs: Iterable[Run]) -> str:
-    """`seed 0`, `seeds 0, 42`"""
-    seeds = [str(run.seed) for run in runs]
-    return f"seed{'s' if len(seeds) != 1 else ''} {', '.join(seeds)}"
-
-
 def _setting(run: Run, fields: Sequence[str]) -> str:
     spec = run.spec.to_json()
     parts = []

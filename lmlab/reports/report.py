@@ -79,7 +79,7 @@ def make_report(study: Study | str, lab: Lab, folder: str | Path) -> Report:
     if not any(run.row.done for run in runs):
         raise LabError(
             f"study {study.name} has no finished run in {lab.path}; missing: {missing(study, runs)}. "
-            f"Get them with: {command(study)}"
+            f"Get them with: {study.command}"
         )
     _check_place(folder)
     try:
@@ -114,12 +114,6 @@ def missing(study: Study, runs: Sequence[Run]) -> str:
     return ", ".join(shown)
 
 
-def command(study: Study) -> str:
-    """What to type to train what is missing."""
-    name = study.name.removesuffix("-quick") + " --quick" if study.miniature else study.name
-    return f"lmlab study run {name}"
-
-
 def _build(study: Study, runs: Sequence[Run], draft: Path) -> tuple[list[str], list[str]]:
     """Fill the draft; the names of its figures and tables."""
     groups = group_runs(runs, study)
@@ -140,7 +134,7 @@ def _build(study: Study, runs: Sequence[Run], draft: Path) -> tuple[list[str], l
     values = {
         "study": study,
         "generator": Markup(GENERATOR),
-        "command": command(study),
+        "command": study.command,
         "full_command": f"lmlab study run {study.name.removesuffix('-quick')}",
         "missing": missing(study, runs),
         "done": sum(run.row.done for run in runs),

@@ -45,6 +45,14 @@ class Study:
         base = {**self.base, **self.quick_base}
         return replace(self, name=f"{self.name}-quick", base=base, bands={}, miniature=True)
 
+    @property
+    def command(self) -> str:
+        """What to type to train what is missing of it."""
+        name = self.name.removesuffix("-quick") if self.miniature else self.name
+        usual = name in studies and studies[name].seeds == self.seeds
+        seeds = "" if usual else f" --seeds {','.join(map(str, self.seeds))}"
+        return f"lmlab study run {name}{' --quick' if self.miniature else ''}{seeds}"
+
     def runs(self) -> list[Labelled]:
         """Every run, recipes outermost and seeds innermost."""
         return [

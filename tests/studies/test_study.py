@@ -129,3 +129,10 @@ def test_a_seed_named_twice_is_refused():
 def test_an_unknown_study_names_its_neighbours():
     with pytest.raises(UnknownName, match=r"unknown study 'sanitiy'\. Did you mean sanity\?"):
         studies["sanitiy"]
+
+
+def test_a_study_says_how_to_get_its_runs():
+    demo = studies["demo"]
+    assert demo.command == "lmlab study run demo"
+    assert demo.quick().command == "lmlab study run demo --quick"
+    assert replace(demo.quick(), seeds=(7, 9)).command == "lmlab study run demo --quick --seeds 7,9"
